@@ -1,0 +1,5 @@
+"""The entrance: `streamlit run app.py`."""
+
+from ui import navigation
+
+navigation.build().run()

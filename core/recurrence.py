@@ -1,0 +1,178 @@
+"""A recurrent network beside self-attention: what each computes, in how many steps, how far it reaches."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from statistics import median
+from time import perf_counter
+
+import numpy as np
+
+from core import draws
+from core.attention import self_attention
+from core.checks import Array, at_least, matrix, projection, same
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Exact counts for one sequence of n tokens of width d, without biases and elementwise functions.
+
+    Multiply-adds: `rnn` 2·n·d² (input and recurrent product), `projections` 4·n·d² (Q, K, V and the output
+    projection), `mixing` 2·n²·d (QKᵀ and weights·V), `attention` both together.
+    Steps that must follow each other: `rnn_steps` n, `attention_steps` 1.
+    Longest path between two tokens, in layers or time steps: `rnn_path` n - 1, `attention_path` 1 (0 for one
+    token).
+    `weights`: n², the entries of the attention map.
+    """
+
+    rnn: int
+    projections: int
+    mixing: int
+    attention: int
+    rnn_steps: int
+    attention_steps: int
+    rnn_path: int
+    attention_path: int
+    weights: int
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Median seconds of repeated runs at one length."""
+
+    seq_len: int
+    rnn: float
+    attention: float
+
+
+def rnn(x: Array, w_x: Array, w_h: Array) -> Array:
+    """h_t = tanh(x_t W_x + h_{t-1} W_h) with h_0 = 0 (Elman 1990). Step t needs step t - 1.
+
+    Args:
+        x: (n, d). w_x, w_h: (d, d). Returns the states (n, d).
+
+    Raises:
+        ValueError: sizes that do not fit, empty or non-finite input.
+    """
+    x = matrix("x", x, axes=2)
+    w_x, w_h = projection("w_x", w_x, x.shape[1]), projection("w_h", w_h, np.shape(w_x)[-1])
+    same("w_h's number of columns", w_h.shape[1], "its number of rows", w_h.shape[0])
+    states = np.empty((x.shape[0], w_h.shape[1]), dtype=x.dtype)
+    state = np.zeros(w_h.shape[0], dtype=x.dtype)
+    for t, driven in enumerate(x @ w_x):  # the input's part needs no waiting: (n, d) @ (d, d)
+        state = np.tanh(driven + state @ w_h)  # (d,) @ (d, d) -> (d,)
+        states[t] = state
+    return states
+
+
+def jacobians(states: Array, w_x: Array, w_h: Array) -> Iterator[Array]:
+    """d h_T / d x_t for t = T, T - 1, …, 1: the exact product of the steps' Jacobians.
+
+    Pascanu et al. 2013, eq. 5.
+
+    Args:
+        states: (n, d) from `rnn`. w_x, w_h: (d, d). Yields (d, d): entry [i, j] = d h_T[i] / d x_t[j].
+
+    Raises:
+        ValueError: as in `rnn`, when the first Jacobian is asked for.
+    """
+    for scaled, exponent in _scaled_jacobians(states, w_x, w_h):
+        yield np.ldexp(scaled, exponent)
+
+
+def reach_of_tokens(states: Array, w_x: Array, w_h: Array) -> Array:
+    """(n,) Frobenius norm of d h_T / d x_t, the first token first: how much the last state still answers to each.
+
+    Norms are float64 whatever the states are; 0 is a norm below the smallest float (4.9e-324), or an exact 0.
+
+    Raises:
+        ValueError: as in `rnn`.
+    """
+    scaled = ((np.linalg.norm(jacobian), exponent) for jacobian, exponent in _scaled_jacobians(states, w_x, w_h))
+    norms, exponents = zip(*scaled, strict=True)
+    return np.ldexp(np.array(norms, dtype=np.float64), exponents)[::-1]
+
+
+def _scaled_jacobians(states: Array, w_x: Array, w_h: Array) -> Iterator[tuple[Array, int]]:
+    """The Jacobians of `jacobians`, each as (matrix, exponent of 2).
+
+    Scaling by powers of 2 loses no digit, keeps the squares in a norm from becoming 0 long before the norm
+    does, and spares the processor numbers near the smallest float, with which it is many times slower.
+    """
+    states = matrix("states", states, axes=2)
+    w_h = projection("w_h", w_h, states.shape[1])
+    same("w_h's number of columns", w_h.shape[1], "its number of rows", w_h.shape[0])
+    w_x = matrix("w_x", w_x, axes=2)
+    same("w_x's number of columns", w_x.shape[1], "the states' width", states.shape[1])
+    slopes = 1 - states**2  # tanh' at each step, (n, d)
+    through, exponent = np.diag(slopes[-1]), 0  # d h_T / d (what goes into the tanh of step t), (d, d)
+    for earlier in reversed(range(-1, len(states) - 1)):
+        yield through @ w_x.T, exponent
+        if earlier >= 0:
+            through = through @ w_h.T * slopes[earlier]
+            size = int(np.frexp(np.abs(through).max())[1])
+            through, exponent = np.ldexp(through, -size), exponent + size
+
+
+def costs(seq_len: int, d_model: int) -> Costs:
+    """Exact counts for one sequence.
+
+    Raises:
+        ValueError: seq_len or d_model below 1.
+    """
+    n, d = at_least("seq_len", seq_len, 1), at_least("d_model", d_model, 1)
+    return Costs(
+        rnn=2 * n * d * d,
+        projections=4 * n * d * d,
+        mixing=2 * n * n * d,
+        attention=4 * n * d * d + 2 * n * n * d,
+        rnn_steps=n,
+        attention_steps=1,
+        rnn_path=n - 1,
+        attention_path=min(1, n - 1),
+        weights=n * n,
+    )
+
+
+def time_both(
+    lengths: Sequence[int],
+    d_model: int,
+    seed: int,
+    repeats: int = 7,
+    clock: Callable[[], float] = perf_counter,
+) -> Iterator[Timing]:
+    """Run the recurrent network and self-attention over growing lengths and yield the median times of each.
+
+    Both run in float32 on the same tokens; one run of each before the clock starts is not counted.
+
+    Args:
+        clock: seconds; another one makes the function testable.
+
+    Raises:
+        ValueError: a length, d_model or repeats below 1, when the first time is asked for.
+    """
+    at_least("repeats", repeats, 1)
+    w_x, w_h = (w.astype(np.float32) for w in draws.recurrent_weights(d_model, seed, 1.0))
+    w = draws.attention_weights(d_model, seed, 1 / np.sqrt(d_model))
+    w_q, w_k, w_v, w_o = (m.astype(np.float32) for m in (w.w_q, w.w_k, w.w_v, w.w_o))
+    for seq_len in lengths:
+        x = draws.tokens(seq_len, d_model, seed).astype(np.float32)
+        yield Timing(
+            seq_len,
+            _median_time(partial(rnn, x, w_x, w_h), repeats, clock),
+            _median_time(partial(_attend, x, w_q, w_k, w_v, w_o), repeats, clock),
+        )
+
+
+def _attend(x: Array, w_q: Array, w_k: Array, w_v: Array, w_o: Array) -> Array:
+    return self_attention(x, w_q, w_k, w_v).output @ w_o
+
+
+def _median_time(run: Callable[[], object], repeats: int, clock: Callable[[], float]) -> float:
+    run()
+    times = []
+    for _ in range(repeats):
+        start = clock()
+        run()
+        times.append(clock() - start)
+    return median(times)

@@ -1,0 +1,192 @@
+"""Self-attention, stage by stage: from X to queries, keys and values, to scores, to weights, to the output."""
+
+import numpy as np
+import streamlit as st
+
+from core import attention, draws
+from ui import controls, figures, page, words
+
+STAGES = ("inputs", "projections", "scores", "scaling", "mask", "softmax", "output", "all")
+
+page.start(
+    "self_attention",
+    "Every token looks at all tokens at once. The map shows how much each one takes from each other one.",
+)
+settings = controls.open_page(
+    "self_attention",
+    [
+        "Sequence",
+        controls.sentence(),
+        controls.seq_len(2, 64, default=5),
+        controls.d_model(2, 64, step=2, default=6),
+        controls.switch("cross", "Cross-attention: a second sequence", default=False),
+        controls.source(only_if=lambda s: s.cross),
+        controls.source_len(2, 64, default=7, only_if=lambda s: s.cross),
+        "Attention",
+        controls.switch("scaling", "Divide scores by √d_k", default=True),
+        controls.switch("causal", "Causal mask: nobody looks ahead", default=False, only_if=lambda s: not s.cross),
+        controls.choice_up_to(
+            "padding",
+            "Padding tokens",
+            low=0,
+            high=lambda s: s.source_len if s.cross else s.n_tokens,
+            default=0,
+        ),
+        controls.slider("temperature", "Temperature", 0.1, 5.0, step=0.1, default=1.0),
+        "Weights",
+        controls.slider("weight_scale", "Size of the random weights", 0.1, 1.0, step=0.1, default=0.3),
+        controls.seed(),
+        controls.choice_up_to("query", "Query token", low=1, high=lambda s: s.n_tokens, default=1, in_page=True),
+        controls.option("stage", "Stage", STAGES, default="inputs", in_page=True),
+    ],
+)
+
+n, d_model = settings.n_tokens, settings.d_model
+x = draws.words(settings.tokens, d_model, settings.seed) if settings.tokens else draws.tokens(n, d_model, settings.seed)
+source, source_tokens = x, settings.tokens
+if settings.cross:
+    source_tokens = settings.sentences["source"].tokens
+    source = (
+        draws.words(source_tokens, d_model, settings.seed)
+        if source_tokens
+        else draws.memory_tokens(settings.source_len, d_model, settings.seed)
+    )
+w = draws.attention_weights(d_model, settings.seed, settings.weight_scale)
+allowed = attention.padding_mask(n, len(source), settings.padding)
+if settings.causal:
+    allowed = allowed & attention.causal_mask(n)
+result = attention.cross_attention(
+    x, source, w.w_q, w.w_k, w.w_v, allowed, scaling=settings.scaling, temperature=settings.temperature
+)
+entropy = attention.entropy(result.weights)
+
+m, row, weights = len(source), settings.query - 1, result.weights
+queries = figures.token_names(settings.tokens, n)
+keys = figures.token_names(source_tokens, m, padding=settings.padding)
+dimensions = [str(i) for i in range(1, d_model + 1)]
+key_title = "key token (second sequence)" if settings.cross else "key token"
+
+# The map, and one row of it
+page.figure(
+    figures.attention_map(weights, queries, keys, entropy, highlight=row, x_title=key_title),
+    key="map",
+    alt=f"Attention weights of {n} query tokens on {m} key tokens. {words.strongest_link(weights, queries, keys)}",
+)
+page.findings(words.strongest_link(weights, queries, keys), words.row_sums(weights))
+page.random_weights()
+
+st.subheader("One row, checked by hand")
+settings.draw("query")
+page.findings(words.row_finding(weights[row], queries[row], keys, float(entropy[row])))
+st.latex(words.weighted_sum(weights[row], result.values[:, 0], float(result.output[row, 0]), settings.query))
+left, right = st.columns([2, 3])
+with left:
+    best = int(weights[row].argmax())
+    page.figure(
+        figures.bars(weights[row], keys, x_title=key_title, y_title="weight", highlight=best, y_range=(0, 1.1)),
+        key="row",
+        alt=f"Weights of query token {queries[row]}: {words.listed(weights[row], keys)}.",
+    )
+with right:
+    st.markdown("Each line is a weight times a row of values. The last line is their sum, the output row.")
+    products = np.vstack([weights[row][:, None] * result.values, result.output[row]])
+    names = [f"{weight:.4f} · values of {key}" for weight, key in zip(weights[row], keys, strict=True)]
+    st.dataframe(
+        page.frame(products, [*names, f"output of {queries[row]}"], dimensions), alt="The weighted values and their sum"
+    )
+
+
+# The way there, stage by stage
+def draw_stage(stage: str) -> None:
+    """What happens at one stage, with its sizes, and the matrix that comes out."""
+    second = "S" if settings.cross else "X"
+    divisor = (rf"\sqrt{{{d_model}}}" if settings.scaling else "1") + (
+        f" \\cdot {settings.temperature:g}" if settings.temperature != 1 else ""
+    )
+    to_keys = dict(x=keys, y=queries, x_title=key_title, y_title="query token")
+    to_dimensions = dict(x=dimensions, x_title="dimension", unit="value", kind=figures.SIGNED)
+    match stage:
+        case "inputs":
+            text, latex = "One row of numbers per token.", rf"X: {n} \times {d_model}"
+            charts = {"X": figures.heatmap(x, y=queries, y_title="token", **to_dimensions)}
+            if settings.cross:
+                latex += rf" \qquad S: {m} \times {d_model}"
+                charts["S"] = figures.heatmap(source, y=keys, y_title="token (second sequence)", **to_dimensions)
+        case "projections":
+            text = "Each token seen in three ways: what it asks for, what it offers, what it gives."
+            latex = (
+                rf"Q = X W_Q: {n} \times {d_model} \qquad K = {second} W_K: {m} \times {d_model} "
+                rf"\qquad V = {second} W_V: {m} \times {d_model}"
+            )
+            limit = figures.colour_limit((result.queries, result.keys, result.values), figures.SIGNED)
+            charts = {
+                "Q": figures.heatmap(result.queries, y=queries, y_title="queries", limit=limit, **to_dimensions),
+                "K": figures.heatmap(result.keys, y=keys, y_title="keys", limit=limit, **to_dimensions),
+                "V": figures.heatmap(result.values, y=keys, y_title="values", limit=limit, **to_dimensions),
+            }
+        case "scores":
+            text = "The dot product of every query with every key: large where they point the same way."
+            latex = rf"Q K^\top: ({n} \times {d_model}) \cdot ({d_model} \times {m}) = {n} \times {m}"
+            charts = {"scores": figures.heatmap(result.scores, unit="score", kind=figures.SIGNED, **to_keys)}
+        case "scaling":
+            text = "Divided by √d_k, so that longer vectors do not mean larger scores."
+            latex = rf"\frac{{Q K^\top}}{{{divisor}}}: {n} \times {m}"
+            charts = {"scaled": figures.heatmap(result.scaled, unit="scaled score", kind=figures.SIGNED, **to_keys)}
+        case "mask":
+            hidden = int(np.count_nonzero(~allowed))
+            text = f"{hidden} of {n * m} cells are set to −∞, so that nothing is taken from there; they are left empty."
+            latex = r"\text{score}_{ij} = -\infty \text{ where query } i \text{ may not look at key } j"
+            masked = np.where(allowed, result.scaled, np.nan)
+            charts = {"masked": figures.heatmap(masked, unit="scaled score", kind=figures.SIGNED, **to_keys)}
+        case "softmax":
+            text = "Each row becomes shares of one: e to the power of each score, divided by the row's total."
+            latex = r"\text{weight}_{ij} = \frac{e^{\text{score}_{ij}}}{\sum_k e^{\text{score}_{ik}}}"
+            charts = {"weights": figures.heatmap(weights, unit="weight", **to_keys)}
+        case _:
+            text = "Each token's new vector: the values of all tokens, mixed by its weights."
+            latex = rf"\text{{weights}} \cdot V: ({n} \times {m}) \cdot ({m} \times {d_model}) = {n} \times {d_model}"
+            charts = {"output": figures.heatmap(result.output, y=queries, y_title="query token", **to_dimensions)}
+    st.markdown(f"**{STAGES.index(stage) + 1}. {stage.capitalize()}.** {text}")
+    st.latex(latex)
+    for column, (name, chart) in zip(st.columns(len(charts)), charts.items(), strict=True):
+        with column:
+            page.figure(chart, key=f"stage_{name}", alt=f"{stage.capitalize()}: the matrix {name}.")
+
+
+st.subheader("The way there, stage by stage")
+settings.draw("stage")
+shown = STAGES.index(settings.stage)
+back, on = st.columns(2)
+back.button(
+    "Previous stage",
+    disabled=shown == 0,
+    on_click=controls.choose,
+    args=("stage", STAGES[shown - 1]),
+    width="stretch",
+)
+on.button(
+    "Next stage",
+    disabled=shown == 7,
+    on_click=controls.choose,
+    args=("stage", STAGES[(shown + 1) % 8]),
+    width="stretch",
+)
+for stage in STAGES[:-1] if settings.stage == "all" else (settings.stage,):
+    draw_stage(stage)
+
+page.notice(
+    "Look along one row: it belongs to one query, and its shares always make one whole.",
+    "Switch off the division by √d_k at a large width: the rows turn sharp, and one token takes nearly everything.",
+    "Nothing in the computation asks where a token stands. The page Positional encoding mends that.",
+)
+page.numbers(
+    {
+        "Weights": page.frame(weights, queries, keys),
+        "Row sums and entropy": page.frame(
+            np.stack([weights.sum(-1), entropy], axis=1), queries, ["sum", "entropy (bits)"]
+        ),
+        "Output": page.frame(result.output, queries, dimensions),
+    }
+)
+page.source(attention.scaled_dot_product_attention, attention.softmax)
+page.foot("self_attention")

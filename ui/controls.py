@@ -1,0 +1,288 @@
+"""The controls of a page: what the reader may set, remembered over the pages and held in the link.
+
+A page lists its controls; `open_page` draws them and returns the settings, which are always legal.
+
+- What the reader chose is remembered by name (`Memory.chosen`), and what has to be shown instead does not
+  replace it: 4 heads chosen show as 3 while d_model is 18, and as 4 again at 20.
+- A page is entered through one door (`read_link`): it checks the whole link before any widget exists, tells
+  what it corrected, and the browser is sent to the clean link.
+- From then on Streamlit keeps link and widgets together (`bind="query-params"`), without the defaults.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import streamlit as st
+
+from ui import navigation
+from ui.control_kinds import (
+    MAX_SEED,
+    Choice,
+    Control,
+    Length,
+    Option,
+    Seed,
+    Sentence,
+    Settings,
+    Slider,
+    Switch,
+    plain,
+    quoted,
+)
+
+
+def slider(name: str, label: str, low: float, high: float, *, step: float = 1, default: float, **more: Any) -> Control:
+    """A number in fixed steps; all whole numbers, or all floats. `more`, here and below: help, in_page."""
+    return Slider(name, label, default, low=low, high=high, step=step, **more)
+
+
+def seq_len(low: int, high: int, *, default: int, **more: Any) -> Control:
+    """The sequence length; not drawn while a sentence decides it. After `sentence` in the list."""
+    return Length("seq_len", "Sequence length", default, low=low, high=high, step=1, **more)
+
+
+def source_len(low: int, high: int, *, default: int, **more: Any) -> Control:
+    """The length of a second sequence; not drawn while a second sentence decides it. After `source`."""
+    label = "Length of the second sequence"
+    return Length("source_len", label, default, low=low, high=high, step=1, of="source", **more)
+
+
+def d_model(low: int, high: int, *, step: int = 2, default: int, **more: Any) -> Control:
+    """The model width."""
+    return Slider("d_model", "Model width d_model", default, low=low, high=high, step=step, **more)
+
+
+def heads(*, default: int = 1, **more: Any) -> Control:
+    """The number of attention heads, among the divisors of `d_model`. After `d_model` in the list."""
+    return Choice(
+        "heads",
+        "Attention heads",
+        default,
+        options=lambda s: [n for n in range(1, s.d_model + 1) if s.d_model % n == 0],
+        complaint=lambda n, s: f"{plain(n)} heads do not divide d_model {s.d_model}",
+        **more,
+    )
+
+
+def choice_up_to(
+    name: str, label: str, *, low: int = 1, high: Callable[[Settings], int], default: int = 1, **more: Any
+) -> Control:
+    """A whole number from `low` to a bound that the controls before it decide. A single one has no widget."""
+    return Choice(name, label, default, options=lambda s: range(low, max(low, high(s)) + 1), **more)
+
+
+def switch(name: str, label: str, *, default: bool, **more: Any) -> Control:
+    """On or off; `true` or `false` in the link."""
+    return Switch(name, label, default, **more)
+
+
+def option(name: str, label: str, options: Sequence[str], *, default: str, **more: Any) -> Control:
+    """One of a few short words, which stand in the link as they stand on the screen."""
+    return Option(name, label, default, options=tuple(options), **more)
+
+
+def seed(*, default: int = 0, **more: Any) -> Control:
+    """The seed of every random draw of the page."""
+    return Seed("seed", "Seed of the random weights", default, low=0, high=MAX_SEED, step=1, **more)
+
+
+def sentence(*, default: str = "", **more: Any) -> Control:
+    """The reader's sentence. First in the list, so that the lengths after it can follow it."""
+    return Sentence("sentence", "Sentence", default, **more)
+
+
+def source(**more: Any) -> Control:
+    """A second sentence, for cross-attention."""
+    return Sentence("source", "Second sentence", "", **more)
+
+
+def resolve(controls: Iterable[Control], chosen: Mapping[str, Any]) -> Settings:
+    """The legal settings nearest to what was chosen; the page's default where nothing was."""
+    settings = Settings()
+    for control in controls:
+        settings.take(control, chosen.get(control.name, control.default))
+    return settings
+
+
+def read_link(
+    controls: Iterable[Control], link: Mapping[str, Sequence[str]], chosen: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[str]]:
+    """What is chosen once the link has spoken, and a sentence for every value that cannot be shown as it is.
+
+    `link` has all the texts given for each name. It speaks for these names and leaves the others as chosen.
+    """
+    after, notes, settings = dict(chosen), [], Settings()
+    for control in controls:
+        name, texts = control.name, link.get(control.name, ())
+        wanted = chosen.get(name, control.default)
+        complaint = f"{name} stands in the link {len(texts)} times" if len(texts) > 1 else ""
+        try:
+            wanted = control.read(texts[-1]) if texts else wanted
+        except ValueError as error:
+            complaint = f"{name} {error}"
+        value = settings.take(control, wanted)
+        drawn = control.drawn(settings)
+        if not complaint and not _same(value, wanted) and (texts or drawn):
+            complaint = control.problem(wanted, settings)
+        if complaint:
+            notes.append(f"{complaint}: {control.showing(value)}.")
+        if texts and drawn:
+            after[name] = value
+    unknown = [quoted(name) for name in link if name not in settings.values]
+    if unknown:
+        listed = ", ".join(unknown[:5]) + (", …" if len(unknown) > 5 else "")
+        notes.append(f"The link names what this page does not have: {listed}.")
+    return after, notes
+
+
+def write_link(controls: Iterable[Control], settings: Settings) -> dict[str, str]:
+    """The clean link of these settings: the controls that are drawn and differ from the page's defaults."""
+    return {
+        control.name: control.write(settings.values[control.name])
+        for control in controls
+        if control.drawn(settings)
+        and not _same(settings.values[control.name], control.nearest(control.default, settings))
+    }
+
+
+@dataclass
+class Memory:
+    """What one session remembers of its controls."""
+
+    page: str = ""  # the page that was entered last
+    chosen: dict[str, Any] = field(default_factory=dict)  # by the reader or a link, by name
+    changed: list[str] = field(default_factory=list)  # the browser reports these names since the last run
+    placed: dict[str, set[Any]] = field(default_factory=dict)  # values shown unasked since the last choice
+    notes: list[str] = field(default_factory=list)  # what the door has to tell
+    astray: bool = False  # a widget shows something else than it was told to
+
+    def take_changes(self) -> None:
+        """Move what the reader changed into `chosen`.
+
+        While a key is held, the browser may report, beside the control that moves, an older value of another
+        one, because it has not heard yet that it was replaced. Such an echo is no choice.
+        """
+        changed, self.changed = self.changed, []
+        for name in changed:
+            value = st.session_state.get(name)
+            echo = len(changed) > 1 and value in self.placed.get(name, ())
+            if value is not None and not echo:
+                self.chosen[name] = value
+                self.placed.pop(name, None)
+                self.notes = []
+
+
+def open_page(name: str, controls: Sequence[Control | str]) -> Settings:
+    """Enter the page, draw its controls in the sidebar (a string is a heading) and return the settings.
+
+    Call it below the title: what the link got wrong is told where it is called.
+    """
+    memory = _memory()
+    memory.take_changes()
+    real = [control for control in controls if isinstance(control, Control)]
+    if memory.page != name:
+        _enter(memory, name, real)
+    settings = resolve(real, memory.chosen)
+    settings.draw = lambda key: _draw_in_page(key, real, settings)
+    if memory.notes:
+        with st.container(border=True):
+            st.text("\n".join(memory.notes))  # not Markdown: it quotes what the link said
+    with st.sidebar:
+        for control in controls:
+            if isinstance(control, str):
+                st.subheader(control)
+            elif not control.in_page:
+                _draw(control, settings)
+        _buttons(real)
+    _follow_history(real)
+    return settings
+
+
+def _enter(memory: Memory, name: str, controls: Sequence[Control]) -> None:
+    memory.page = name
+    link = _link()
+    memory.chosen, memory.notes = read_link(controls, link, memory.chosen)
+    clean = write_link(controls, resolve(controls, memory.chosen))
+    if link != {key: [text] for key, text in clean.items()}:
+        st.switch_page(navigation.here(), query_params=clean)
+
+
+def choose(name: str, value: Any) -> None:
+    """Set a control from a button's callback, as if the reader had."""
+    _memory().chosen[name] = value
+
+
+def _draw(control: Control, settings: Settings) -> None:
+    """Draw one control, showing its value in `settings`."""
+    memory, name, value = _memory(), control.name, settings.values[control.name]
+    if not control.applies(settings):
+        return
+    if not control.drawn(settings):
+        st.text(control.fixed(settings))
+        return
+    # Only where it differs: assigning the same value again would undo fast key presses.
+    if not _same(st.session_state.get(name, control.nearest(control.default, settings)), value):
+        st.session_state[name] = value
+        memory.placed.setdefault(name, set()).add(value)
+    shown = control.widget(
+        settings,
+        label=control.label,
+        key=name,
+        help=control.help,
+        on_change=lambda: _memory().changed.append(name),
+        bind="query-params",
+    )
+    memory.astray |= not _same(shown, value)
+    chosen = memory.chosen.get(name, value)
+    if not _same(chosen, value):
+        st.caption(f"{control.problem(chosen, settings)}: {control.showing(value)}.")
+    if isinstance(control, Sentence) and settings.sentences[name].left_out:
+        found = settings.sentences[name]
+        st.caption(f"The first {len(found.tokens)} tokens are used; {found.left_out:,} are left out.")
+
+
+def _draw_in_page(name: str, controls: Sequence[Control], settings: Settings) -> None:
+    _draw(next(control for control in controls if control.name == name), settings)
+    _follow_history(controls)
+
+
+def _follow_history(controls: Sequence[Control]) -> None:
+    """Where the browser went back or forward, the link has set the widgets: take over what it says."""
+    memory = _memory()
+    if memory.astray:
+        memory.astray = False
+        memory.chosen, memory.notes = read_link(controls, _link(), memory.chosen)
+        st.rerun()
+
+
+def _buttons(controls: Sequence[Control]) -> None:
+    """The way back to the lesson's example, and other weights."""
+    memory = _memory()
+    names = [control.name for control in controls]
+    if st.button("Lesson example", help="Every control of this page as the lesson has it", width="stretch"):
+        for name in names:
+            memory.chosen.pop(name, None)
+        memory.notes = []
+        st.switch_page(navigation.here(), query_params={})
+    if "seed" in names:
+        st.button("New weights", help="Draw again, from the next seed", on_click=_next_seed, width="stretch")
+
+
+def _next_seed() -> None:
+    _memory().chosen["seed"] = (st.session_state["seed"] + 1) % (MAX_SEED + 1)
+
+
+def _memory() -> Memory:
+    return st.session_state.setdefault("memory", Memory())
+
+
+def _link() -> dict[str, list[str]]:
+    return {name: st.query_params.get_all(name) for name in st.query_params}
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, float) and isinstance(b, float):
+        return math.isclose(a, b, abs_tol=1e-9)  # the browser's steps of 0.1 are not exact
+    return bool(a == b)

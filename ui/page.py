@@ -1,0 +1,93 @@
+"""What every page is furnished with: title, figures, findings, numbers, source, what to notice, the way on."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+
+from ui import navigation
+
+# Plotly's tick labels and titles are too pale on white (3.7:1). The text colour of the page is right in both themes.
+_STYLE = """<style>
+.js-plotly-plot :is(g[class*="tick"], .infolayer, .textpoint, .colorbar) text, .js-plotly-plot text.bartext-outside {
+    fill: currentColor !important;
+}
+</style>"""
+
+_CHART_CONFIG = {
+    "displaylogo": False,
+    "scrollZoom": False,
+    "modeBarButtonsToRemove": [
+        "select2d",
+        "lasso2d",
+        "zoom2d",
+        "pan2d",
+        "zoomIn2d",
+        "zoomOut2d",
+        "autoScale2d",
+        "resetScale2d",
+    ],
+}
+
+
+def start(name: str, sentence: str) -> None:
+    """Begin a page: navigation, title, and one sentence that says what will be seen."""
+    navigation.ensure()
+    st.html(_STYLE)
+    st.title(next(entry.title for entry in navigation.ENTRIES if entry.name == name))
+    st.markdown(sentence)
+
+
+def figure(chart: go.Figure, key: str, alt: str) -> None:
+    """Draw a figure under a key of its own, with a spoken description."""
+    st.plotly_chart(chart, key=key, config=_CHART_CONFIG, alt=alt)
+
+
+def findings(*sentences: str) -> None:
+    """Sentences computed from the numbers above them. Plain text: words of the user are never interpreted."""
+    st.text("\n".join(sentences))
+
+
+def random_weights() -> None:
+    """Said beside every picture whose weights were drawn, not learned."""
+    st.caption("Random weights: who looks at whom means nothing yet. How the numbers come about is what to see.")
+
+
+def numbers(tables: Mapping[str, pd.DataFrame], key: str = "numbers") -> None:
+    """The numbers behind the pictures, in an expander."""
+    with st.expander("The numbers", key=key):
+        for name, table in tables.items():
+            st.markdown(f"**{name}**")
+            st.dataframe(table, alt=name)
+
+
+def source(*functions: Callable[..., object]) -> None:
+    """The functions of core that computed the page, as they stand in the files."""
+    with st.expander("The code that ran"):
+        for function in functions:
+            st.code(inspect.getsource(function), language="python")
+
+
+def notice(*lines: str) -> None:
+    """What to notice: two or three lines, in Markdown, true at every setting or computed."""
+    st.subheader("What to notice")
+    st.markdown("\n".join(f"- {line}" for line in lines))
+
+
+def foot(name: str) -> None:
+    """Links to the previous and the next page."""
+    st.divider()
+    left, right = st.columns(2)
+    before, after = navigation.neighbours(name)
+    if before:
+        left.page_link(navigation.page_of(before), label=f"Previous: {before.title}", icon=":material/arrow_back:")
+    if after:
+        right.page_link(navigation.page_of(after), label=f"Next: {after.title}", icon=":material/arrow_forward:")
+
+
+def frame(values: np.ndarray, rows: Sequence[str], columns: Sequence[str]) -> pd.DataFrame:
+    """An array as a table with named rows and columns."""
+    return pd.DataFrame(values, index=list(rows), columns=list(columns))
