@@ -272,7 +272,7 @@ def tensors(seq_len: int, d_model: int, d_ff: int, settings: Settings | None = N
     n, d, f = at_least("seq_len", seq_len, 1), at_least("d_model", d_model, 1), at_least("d_ff", d_ff, 1)
     heads, d_k = settings.heads, divides(settings.heads, d)
     split, maps = ((heads, n, d_k), (heads, n, n)) if heads > 1 else ((n, d), (n, n))
-    activation = {relu: "ReLU", gelu: "GELU"}[_activation(settings.activation)]
+    activation = "GELU" if _activation(settings.activation) is gelu else "ReLU"
 
     rows = [Tensor("x", (n, d), 0, 0, "the input")]
 

@@ -188,6 +188,7 @@ def rotary_scores(query: Array, key: Array, seq_len: int) -> Array:
     Raises:
         ValueError: vectors of different widths, empty or not finite; seq_len below 1.
     """
+    same("the query's shape", np.shape(query), "the key's shape", np.shape(key))
     pair = matrix("query and key", np.stack([query, key]), axes=2)
     turned = rotate(np.repeat(pair[:, np.newaxis], at_least("seq_len", seq_len, 1), axis=1))  # (2, n, d)
     return turned[0] @ turned[1].T
@@ -314,7 +315,7 @@ def permutation(kind: str, n: int, seed: int) -> Array:
     A draw that leaves everything in place is turned by one, so that two tokens or more always change.
 
     Raises:
-        ValueError: an unknown kind, n below 1.
+        ValueError: an unknown kind, n below 1, a seed below 0.
     """
     places = np.arange(at_least("the number of tokens", n, 1))
     match kind:
@@ -325,7 +326,7 @@ def permutation(kind: str, n: int, seed: int) -> Array:
         case "rotated":
             return np.roll(places, 1)
         case "shuffled":
-            drawn = np.random.default_rng(seed).permutation(n)
+            drawn = np.random.default_rng(at_least("the seed", seed, 0)).permutation(n)
             return np.roll(drawn, 1) if np.array_equal(drawn, places) else drawn
     raise ValueError(f"{kind} is none of the orders {', '.join(PERMUTATIONS)}.")
 

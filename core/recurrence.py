@@ -19,7 +19,8 @@ class Costs:
 
     Multiply-adds: `rnn` 2·n·d² (input and recurrent product), `projections` 4·n·d² (Q, K, V and the output
     projection), `mixing` 2·n²·d (QKᵀ and weights·V), `attention` both together.
-    Steps that must follow each other: `rnn_steps` n, `attention_steps` 1.
+    Steps that must follow each other, with the sequence given: `rnn_steps` n, `attention_steps` 1.
+    `generation_steps` n: when n new tokens are written, each must be there before the next, whatever computes it.
     Longest path between two tokens, in layers or time steps: `rnn_path` n - 1, `attention_path` 1 (0 for one
     token).
     `weights`: n², the entries of the attention map.
@@ -31,9 +32,22 @@ class Costs:
     attention: int
     rnn_steps: int
     attention_steps: int
+    generation_steps: int
     rnn_path: int
     attention_path: int
     weights: int
+
+
+@dataclass(frozen=True)
+class Crossings:
+    """Lengths at which the mixing part of attention needs as many multiply-adds as something else.
+
+    `rnn`: as the recurrent network, 2·n²·d = 2·n·d² at n = d. `projections`: as attention's own projections,
+    2·n²·d = 4·n·d² at n = 2·d.
+    """
+
+    rnn: int
+    projections: int
 
 
 @dataclass(frozen=True)
@@ -65,39 +79,14 @@ def rnn(x: Array, w_x: Array, w_h: Array) -> Array:
     return states
 
 
-def jacobians(states: Array, w_x: Array, w_h: Array) -> Iterator[Array]:
-    """d h_T / d x_t for t = T, T - 1, …, 1: the exact product of the steps' Jacobians.
+def scaled_jacobians(states: Array, w_x: Array, w_h: Array) -> Iterator[tuple[Array, int]]:
+    """The Jacobians of `jacobians` in the same order, each as a matrix and the power of 2 it is to be multiplied by.
 
-    Pascanu et al. 2013, eq. 5.
-
-    Args:
-        states: (n, d) from `rnn`. w_x, w_h: (d, d). Yields (d, d): entry [i, j] = d h_T[i] / d x_t[j].
-
-    Raises:
-        ValueError: as in `rnn`, when the first Jacobian is asked for.
-    """
-    for scaled, exponent in _scaled_jacobians(states, w_x, w_h):
-        yield np.ldexp(scaled, exponent)
-
-
-def reach_of_tokens(states: Array, w_x: Array, w_h: Array) -> Array:
-    """(n,) Frobenius norm of d h_T / d x_t, the first token first: how much the last state still answers to each.
-
-    Norms are float64 whatever the states are; 0 is a norm below the smallest float (4.9e-324), or an exact 0.
-
-    Raises:
-        ValueError: as in `rnn`.
-    """
-    scaled = ((np.linalg.norm(jacobian), exponent) for jacobian, exponent in _scaled_jacobians(states, w_x, w_h))
-    norms, exponents = zip(*scaled, strict=True)
-    return np.ldexp(np.array(norms, dtype=np.float64), exponents)[::-1]
-
-
-def _scaled_jacobians(states: Array, w_x: Array, w_h: Array) -> Iterator[tuple[Array, int]]:
-    """The Jacobians of `jacobians`, each as (matrix, exponent of 2).
-
-    Scaling by powers of 2 loses no digit, keeps the squares in a norm from becoming 0 long before the norm
+    Scaling by powers of 2 loses no digit. It keeps the squares in a norm from becoming 0 long before the norm
     does, and spares the processor numbers near the smallest float, with which it is many times slower.
+
+    Raises:
+        ValueError: as in `rnn`, when the first one is asked for.
     """
     states = matrix("states", states, axes=2)
     w_h = projection("w_h", w_h, states.shape[1])
@@ -114,6 +103,34 @@ def _scaled_jacobians(states: Array, w_x: Array, w_h: Array) -> Iterator[tuple[A
             through, exponent = np.ldexp(through, -size), exponent + size
 
 
+def jacobians(states: Array, w_x: Array, w_h: Array) -> Iterator[Array]:
+    """d h_T / d x_t for t = T, T - 1, …, 1: the exact product of the steps' Jacobians.
+
+    Pascanu et al. 2013, eq. 5.
+
+    Args:
+        states: (n, d) from `rnn`. w_x, w_h: (d, d). Yields (d, d): entry [i, j] = d h_T[i] / d x_t[j].
+
+    Raises:
+        ValueError: as in `rnn`, when the first Jacobian is asked for.
+    """
+    for scaled, exponent in scaled_jacobians(states, w_x, w_h):
+        yield np.ldexp(scaled, exponent)
+
+
+def reach_of_tokens(states: Array, w_x: Array, w_h: Array) -> Array:
+    """(n,) Frobenius norm of d h_T / d x_t, the first token first: how much the last state still answers to each.
+
+    Norms are float64 whatever the states are; 0 is a norm below the smallest float (4.9e-324), or an exact 0.
+
+    Raises:
+        ValueError: as in `rnn`.
+    """
+    scaled = ((np.linalg.norm(jacobian), exponent) for jacobian, exponent in scaled_jacobians(states, w_x, w_h))
+    norms, exponents = zip(*scaled, strict=True)
+    return np.ldexp(np.array(norms, dtype=np.float64), exponents)[::-1]
+
+
 def costs(seq_len: int, d_model: int) -> Costs:
     """Exact counts for one sequence.
 
@@ -128,10 +145,21 @@ def costs(seq_len: int, d_model: int) -> Costs:
         attention=4 * n * d * d + 2 * n * n * d,
         rnn_steps=n,
         attention_steps=1,
+        generation_steps=n,
         rnn_path=n - 1,
         attention_path=min(1, n - 1),
         weights=n * n,
     )
+
+
+def crossings(d_model: int) -> Crossings:
+    """Where the curves of `costs` against the length cross.
+
+    Raises:
+        ValueError: d_model below 1.
+    """
+    d = at_least("d_model", d_model, 1)
+    return Crossings(rnn=d, projections=2 * d)
 
 
 def time_both(

@@ -119,10 +119,11 @@ def draw_stage(stage: str) -> None:
                 rf"\qquad V = {second} W_V: {m} \times {d_model}"
             )
             limit = figures.colour_limit((result.queries, result.keys, result.values), figures.SIGNED)
+            narrow = to_dimensions | dict(limit=limit, decimals=1, text_up_to=6)
             charts = {
-                "Q": figures.heatmap(result.queries, y=queries, y_title="queries", limit=limit, **to_dimensions),
-                "K": figures.heatmap(result.keys, y=keys, y_title="keys", limit=limit, **to_dimensions),
-                "V": figures.heatmap(result.values, y=keys, y_title="values", limit=limit, **to_dimensions),
+                "Q": figures.heatmap(result.queries, y=queries, y_title="queries", **narrow),
+                "K": figures.heatmap(result.keys, y=keys, y_title="keys", **narrow),
+                "V": figures.heatmap(result.values, y=keys, y_title="values", **narrow),
             }
         case "scores":
             text = "The dot product of every query with every key: large where they point the same way."

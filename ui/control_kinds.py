@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import streamlit as st
 
@@ -65,11 +65,13 @@ class Control:
     in_page: bool = False  # drawn by the page with settings.draw(name), not in the sidebar
     only_if: Callable[[Settings], bool] | None = None  # where it is False, the control is not drawn and rests
 
+    several: ClassVar[bool] = False  # may stand in the link several times; `read` then gets all, with commas
+
     def read(self, text: str) -> Any:
         """The value that a link's text means. Raises ValueError with the reason, to follow the name."""
         return text
 
-    def write(self, value: Any) -> str:
+    def write(self, value: Any) -> str | list[str]:
         """The value as the link spells it."""
         return str(value)
 
@@ -219,6 +221,40 @@ class Option(Control):
 
     def widget(self, settings: Settings, **shared: Any) -> str:
         return st.segmented_control(options=self.options, default=self.default, required=True, **shared)
+
+
+@dataclass(frozen=True)
+class Flags(Control):
+    """Any of the whole numbers that the controls before it allow, as a tuple; none by default.
+
+    In the link as Streamlit writes it, off=2&off=5; off=2,5 is understood too.
+    """
+
+    several: ClassVar[bool] = True
+    options: Callable[[Settings], Sequence[int]] = lambda settings: (1,)
+
+    def read(self, text: str) -> tuple[float, ...]:
+        return tuple(_number(part) for part in text.split(",") if part.strip())
+
+    def write(self, value: Sequence[float]) -> list[str]:
+        return [plain(number) for number in value]
+
+    def nearest(self, value: Sequence[float], settings: Settings) -> tuple[int, ...]:
+        options = self.options(settings)
+        return tuple(dict.fromkeys(int(number) for number in value if number in options))
+
+    def problem(self, value: Sequence[float], settings: Settings) -> str:
+        options = self.options(settings)
+        wrong = [plain(number) for number in dict.fromkeys(value) if number not in options]
+        if not wrong:
+            return f"{self.name} names a number twice"
+        return f"{self.name} {quoted(', '.join(wrong))} is outside {min(options)} to {max(options)}"
+
+    def showing(self, value: Sequence[float]) -> str:
+        return f"showing {', '.join(self.write(value)) or 'none'}"
+
+    def widget(self, settings: Settings, **shared: Any) -> tuple[int, ...]:
+        return tuple(st.pills(options=list(self.options(settings)), selection_mode="multi", **shared))
 
 
 @dataclass(frozen=True)

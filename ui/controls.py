@@ -21,6 +21,7 @@ from ui.control_kinds import (
     MAX_SEED,
     Choice,
     Control,
+    Flags,
     Length,
     Option,
     Seed,
@@ -83,6 +84,11 @@ def option(name: str, label: str, options: Sequence[str], *, default: str, **mor
     return Option(name, label, default, options=tuple(options), **more)
 
 
+def flags(name: str, label: str, *, low: int = 1, high: Callable[[Settings], int], **more: Any) -> Control:
+    """Any of the whole numbers from `low` to a bound that the controls before it decide; none by default."""
+    return Flags(name, label, (), options=lambda s: range(low, max(low, high(s)) + 1), **more)
+
+
 def seed(*, default: int = 0, **more: Any) -> Control:
     """The seed of every random draw of the page."""
     return Seed("seed", "Seed of the random weights", default, low=0, high=MAX_SEED, step=1, **more)
@@ -117,9 +123,9 @@ def read_link(
     for control in controls:
         name, texts = control.name, link.get(control.name, ())
         wanted = chosen.get(name, control.default)
-        complaint = f"{name} stands in the link {len(texts)} times" if len(texts) > 1 else ""
+        complaint = f"{name} stands in the link {len(texts)} times" if len(texts) > 1 and not control.several else ""
         try:
-            wanted = control.read(texts[-1]) if texts else wanted
+            wanted = control.read(",".join(texts) if control.several else texts[-1]) if texts else wanted
         except ValueError as error:
             complaint = f"{name} {error}"
         value = settings.take(control, wanted)
@@ -137,7 +143,7 @@ def read_link(
     return after, notes
 
 
-def write_link(controls: Iterable[Control], settings: Settings) -> dict[str, str]:
+def write_link(controls: Iterable[Control], settings: Settings) -> dict[str, str | list[str]]:
     """The clean link of these settings: the controls that are drawn and differ from the page's defaults."""
     return {
         control.name: control.write(settings.values[control.name])
@@ -166,7 +172,7 @@ class Memory:
         """
         changed, self.changed = self.changed, []
         for name in changed:
-            value = st.session_state.get(name)
+            value = _held(st.session_state.get(name))
             echo = len(changed) > 1 and value in self.placed.get(name, ())
             if value is not None and not echo:
                 self.chosen[name] = value
@@ -205,8 +211,8 @@ def _enter(memory: Memory, name: str, controls: Sequence[Control]) -> None:
     link = _link()
     memory.chosen, memory.notes = read_link(controls, link, memory.chosen)
     clean = write_link(controls, resolve(controls, memory.chosen))
-    if link != {key: [text] for key, text in clean.items()}:
-        st.switch_page(navigation.here(), query_params=clean)
+    if link != {key: [text] if isinstance(text, str) else text for key, text in clean.items()}:
+        st.switch_page(navigation.page_of(navigation.entry(name)), query_params=clean)
 
 
 def choose(name: str, value: Any) -> None:
@@ -223,8 +229,8 @@ def _draw(control: Control, settings: Settings) -> None:
         st.text(control.fixed(settings))
         return
     # Only where it differs: assigning the same value again would undo fast key presses.
-    if not _same(st.session_state.get(name, control.nearest(control.default, settings)), value):
-        st.session_state[name] = value
+    if not _same(_held(st.session_state.get(name, control.nearest(control.default, settings))), value):
+        st.session_state[name] = list(value) if isinstance(value, tuple) else value
         memory.placed.setdefault(name, set()).add(value)
     shown = control.widget(
         settings,
@@ -265,7 +271,7 @@ def _buttons(controls: Sequence[Control]) -> None:
         for name in names:
             memory.chosen.pop(name, None)
         memory.notes = []
-        st.switch_page(navigation.here(), query_params={})
+        st.switch_page(navigation.page_of(navigation.entry(memory.page)), query_params={})
     if "seed" in names:
         st.button("New weights", help="Draw again, from the next seed", on_click=_next_seed, width="stretch")
 
@@ -280,6 +286,11 @@ def _memory() -> Memory:
 
 def _link() -> dict[str, list[str]]:
     return {name: st.query_params.get_all(name) for name in st.query_params}
+
+
+def _held(value: Any) -> Any:
+    """A widget's value as the settings hold it: a list of several as a tuple."""
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import streamlit as st
 
 PAGES_FOLDER = Path(__file__).resolve().parent.parent / "pages"
-_HERE = "page_here"  # in the session state: the page that runs; the mark that navigation was built
+_HERE = "page_here"  # in the session state: the name of the page for which the navigation was built
 
 
 class Entry(NamedTuple):
@@ -39,30 +39,30 @@ def build() -> st.Page:
     st.set_page_config(page_icon="🎛️", layout="wide")
     page = st.navigation([page_of(entry) for entry in ENTRIES])
     st.set_page_config(page_title=f"{page.title} · The transformer, live")
-    st.session_state[_HERE] = page
+    st.session_state[_HERE] = page.url_path or ENTRIES[0].name
     return page
 
 
-def ensure() -> None:
-    """Build the navigation where it is missing. Every page calls this first.
+def ensure(name: str) -> None:
+    """Build the navigation where it is missing. The page `name` calls this first.
 
     A freshly started server that is asked for a page's own address runs the page's file without app.py;
     once the navigation is declared, the next run goes through app.py.
     """
-    if _HERE not in st.session_state:
+    if st.session_state.get(_HERE) != name:
         build()
         st.rerun()
 
 
-def here() -> st.Page:
-    """The page that runs."""
-    return st.session_state[_HERE]
+def entry(name: str) -> Entry:
+    """The entry of a page. Raises ValueError for an unknown name."""
+    for candidate in ENTRIES:
+        if candidate.name == name:
+            return candidate
+    raise ValueError(f"there is no page named {name!r}")
 
 
 def neighbours(name: str) -> tuple[Entry | None, Entry | None]:
     """The entries before and after a page; None at the ends. Raises ValueError for an unknown name."""
-    names = [entry.name for entry in ENTRIES]
-    if name not in names:
-        raise ValueError(f"there is no page named {name!r}")
-    i = names.index(name)
-    return (ENTRIES[i - 1] if i > 0 else None), (ENTRIES[i + 1] if i + 1 < len(ENTRIES) else None)
+    place = ENTRIES.index(entry(name))
+    return (ENTRIES[place - 1] if place else None), (ENTRIES[place + 1] if place + 1 < len(ENTRIES) else None)

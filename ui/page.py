@@ -33,11 +33,11 @@ _CHART_CONFIG = {
 }
 
 
-def start(name: str, sentence: str) -> None:
-    """Begin a page: navigation, title, and one sentence that says what will be seen."""
-    navigation.ensure()
+def start(name: str, sentence: str, title: str | None = None) -> None:
+    """Begin a page: navigation, title (that of the menu where None), and one sentence that says what will be seen."""
+    navigation.ensure(name)
     st.html(_STYLE)
-    st.title(next(entry.title for entry in navigation.ENTRIES if entry.name == name))
+    st.title(title or navigation.entry(name).title)
     st.markdown(sentence)
 
 

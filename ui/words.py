@@ -7,19 +7,27 @@ import numpy as np
 Array = np.ndarray
 
 
+def token(name: str) -> str:
+    """A token's name inside a sentence: 3 “cat”. Args: a name as `figures.token_names` makes it ("3 cat (pad)")."""
+    padding = " (pad)" if name.endswith(" (pad)") else ""
+    place, _, word = name.removesuffix(padding).partition(" ")
+    return f"{place} “{word}”{padding}" if word else place + padding
+
+
 def strongest_link(weights: Array, queries: Sequence[str], keys: Sequence[str]) -> str:
     """Which query token looks most at which key token. Args: weights (n_q, n_k); the tokens' names."""
     if not weights.any():
         return "No token may look at anything: all weights are 0."
     query, key = np.unravel_index(weights.argmax(), weights.shape)
-    return f"The largest weight: token {queries[query]} looks at token {keys[key]} with {weights[query, key]:.2f}."
+    largest = f"{weights[query, key]:.2f}"
+    return f"The largest weight: token {token(queries[query])} looks at token {token(keys[key])} with {largest}."
 
 
 def row_sums(weights: Array) -> str:
     """What the rows of the map sum to; a row in which nothing is allowed is all zeros."""
     empty = int(np.count_nonzero(~weights.any(axis=-1)))
     if not empty:
-        return f"Each of the {len(weights)} rows sums to 1."
+        return f"Each of the {len(weights)} rows sums to 1." if len(weights) > 1 else "The row sums to 1."
     return f"{empty} of the {len(weights)} rows may look at nothing and are all zeros; every other row sums to 1."
 
 
@@ -27,10 +35,13 @@ def row_finding(weights: Array, query: str, keys: Sequence[str], entropy: float)
     """What one row of the map says. Args: weights (n_k,), entropy of the row in bits."""
     seen = int(np.count_nonzero(weights))
     if not seen:
-        return f"Token {query} may look at nothing: its row is all zeros, and so is its output."
+        return f"Token {token(query)} may look at nothing: its row is all zeros, and so is its output."
     best = int(weights.argmax())
+    found = f"Token {token(query)} looks most at token {token(keys[best])}: {weights[best]:.2f}. "
+    if seen == 1:
+        return found + "It looks at nothing else: entropy 0 bits."
     return (
-        f"Token {query} looks most at token {keys[best]}: {weights[best]:.2f}. Entropy {entropy:.2f} bits; "
+        f"{found}Entropy {entropy:.2f} bits; "
         f"the same weight on each of the {seen} keys it looks at would be {np.log2(seen):.2f} bits."
     )
 

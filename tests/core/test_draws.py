@@ -101,7 +101,7 @@ def test_scales() -> None:
 
 
 def test_draws_leave_the_global_generator_alone() -> None:
-    before = np.random.get_state()[1].copy()  # type: ignore[union-attr, index]
+    before = np.random.get_state()[1].copy()  # type: ignore[index]
     draws.tokens(9, 4, 0)
     draws.block_weights(4, 4, 0, 0.2)
     np.testing.assert_array_equal(np.random.get_state()[1], before)  # type: ignore[index]

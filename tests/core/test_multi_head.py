@@ -1,6 +1,7 @@
 """Several heads beside each other: how they are cut, joined, switched off and described."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,14 +9,22 @@ import pytest
 from core import draws
 from core.attention import causal_mask, entropy, scaled_dot_product_attention
 from core.multi_head import (
-    BuiltHeads,
-    MultiHead,
+    EXAMPLE,
+    Layer,
     _one_back,
+    attend,
     built_heads,
+    example_sentence,
     head_statistics,
+    mean_of_heads,
     merge_heads,
     multi_head_attention,
+    random_heads,
+    same_word_share,
     split_heads,
+    splits,
+    switch_off,
+    uniform_weights,
 )
 from core.positional import sinusoidal
 
@@ -30,7 +39,7 @@ N, D = 5, 12
 X = normal(N, D)
 W = draws.attention_weights(D, 1, 0.3)
 WEIGHTS = (W.w_q, W.w_k, W.w_v, W.w_o)
-B = {name: normal(D, seed=seed) for seed, name in enumerate(("b_q", "b_k", "b_v", "b_o"))}
+B: dict[str, Any] = {name: normal(D, seed=seed) for seed, name in enumerate(("b_q", "b_k", "b_v", "b_o"))}
 
 
 # --- split and merge -------------------------------------------------------------------------------------------------
@@ -121,9 +130,16 @@ def test_a_head_is_switched_off_before_w_o() -> None:
 def test_all_heads_off_leaves_the_bias_alone() -> None:
     result = multi_head_attention(X, *WEIGHTS, 3, keep=[False] * 3, **B)
     np.testing.assert_allclose(result.output, np.tile(B["b_o"], (N, 1)))
-    np.testing.assert_array_equal(
-        multi_head_attention(X, *WEIGHTS, 3, keep=np.ones(3, bool)).output, multi_head_attention(X, *WEIGHTS, 3).output
-    )
+
+
+@pytest.mark.parametrize("keep", [[True, True, True], [True, False, True], [False, False, False]])
+def test_switching_off_afterwards_is_the_same_as_leaving_out(keep: list[bool]) -> None:
+    whole = multi_head_attention(X, *WEIGHTS, 3)
+    found = switch_off(whole, W.w_o, keep)
+    np.testing.assert_allclose(found.output, multi_head_attention(X, *WEIGHTS, 3, keep=keep).output, atol=1e-12)
+    np.testing.assert_allclose(found.change, found.output - whole.output, atol=1e-12)
+    np.testing.assert_allclose(found.sizes, np.linalg.norm(found.change, axis=1))
+    np.testing.assert_allclose(found.full_sizes, np.linalg.norm(whole.output, axis=1))
 
 
 # --- statistics ------------------------------------------------------------------------------------------------------
@@ -151,18 +167,54 @@ def test_statistics_of_one_token() -> None:
 
 def test_the_mean_of_the_heads_is_no_heads_map() -> None:
     heads = np.array([[[0.0, 1, 0]], [[0.0, 0, 1]]])
-    np.testing.assert_array_equal(heads.mean(axis=0), [[0, 0.5, 0.5]])
+    found = mean_of_heads(heads)
+    np.testing.assert_array_equal(found.weights, [[0, 0.5, 0.5]])
+    np.testing.assert_array_equal(found.distances, [0.5, 0.5])
+    np.testing.assert_array_equal(mean_of_heads(heads[[0, 0]]).distances, [0, 0])
     assert entropy(heads).max() == 0
-    assert entropy(heads.mean(axis=0)) == pytest.approx(1)
+    assert entropy(found.weights) == pytest.approx(1)
+
+
+def test_share_of_the_same_word() -> None:
+    maps = np.stack([np.eye(3), np.full((3, 3), 1 / 3)])
+    np.testing.assert_allclose(same_word_share(maps, ["the", "cat", "the"]), [1, (2 + 1 + 2) / 9])
+
+
+def test_uniform_weights_are_equal_where_looking_is_allowed() -> None:
+    allowed = np.array([[True, False, False], [True, True, False], [False, False, False]])
+    np.testing.assert_array_equal(uniform_weights(allowed), [[1, 0, 0], [0.5, 0.5, 0], [0, 0, 0]])
+
+
+# --- layers ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_layer_attends_to_its_own_input() -> None:
+    layer = random_heads(X, W, 3)
+    np.testing.assert_array_equal(attend(layer).output, multi_head_attention(X, *WEIGHTS, 3).output)
+    masked = attend(layer, causal_mask(N)).output
+    np.testing.assert_array_equal(masked, multi_head_attention(X, *WEIGHTS, 3, allowed=causal_mask(N)).output)
+    biased = Layer(X, *WEIGHTS, B["b_q"], layer.names)
+    np.testing.assert_array_equal(attend(biased).output, multi_head_attention(X, *WEIGHTS, 3, b_q=B["b_q"]).output)
+
+
+def test_heads_do_not_change_the_number_of_parameters() -> None:
+    rows = splits(W)
+    assert [row.heads for row in rows] == [1, 2, 3, 4, 6, 12]
+    assert {row.total for row in rows} == {4 * D * D}
+    for row in rows:
+        assert row.heads * row.d_k == D
+        assert row.heads * row.one_head == row.total
+
+
+def test_example_sentence_has_any_length() -> None:
+    assert example_sentence(3) == EXAMPLE[:3]
+    assert example_sentence(64)[len(EXAMPLE) :][: len(EXAMPLE)] == EXAMPLE
+    assert len(example_sentence(64)) == 64
 
 
 # --- heads built by hand ---------------------------------------------------------------------------------------------
 
 WORDS = [f"word{i}" for i in range(64)]
-
-
-def attend(built: BuiltHeads) -> MultiHead:
-    return multi_head_attention(built.x, built.w_q, built.w_k, built.w_v, built.w_o, 3, b_q=built.b_q)
 
 
 @pytest.mark.parametrize("width", [2, 3, 8, 17, 64])
@@ -185,7 +237,7 @@ def test_built_heads_do_what_their_names_say(d_model: int, n: int, seed: int) ->
     places = np.arange(n)
     assert (previous[places[1:], places[:-1]] > 0.95).all()
     assert (first[:, 0] > 0.95).all()
-    assert (same[places, places] > 0.95).all()  # all words differ here
+    assert (same[places, places] > 0.9).all()  # all words differ here
 
 
 def test_the_same_word_head_shares_among_repetitions() -> None:
@@ -197,11 +249,11 @@ def test_the_same_word_head_shares_among_repetitions() -> None:
             assert weights[i, j] == pytest.approx(expected, abs=0.01)
 
 
-def test_narrow_built_heads_still_work_on_a_short_sentence() -> None:
-    """With fewer dimensions distant positions look alike: at d_model 8 five tokens are told apart, not eleven."""
-    previous, first, _ = attend(built_heads(WORDS[:5], 4, 0)).heads.weights
-    assert (np.diagonal(previous, -1) > 0.95).all()
-    assert (first[:, 0] > 0.95).all()
+def test_with_few_dimensions_distant_positions_look_alike() -> None:
+    for n, told_apart in ((5, True), (11, True), (64, False)):
+        previous, first, _ = attend(built_heads(WORDS[:n], 4, 0)).heads.weights
+        assert (np.diagonal(previous, -1).min() > 0.95) == told_apart
+        assert (first[:, 0].min() > 0.95) == told_apart
 
 
 def test_a_perfect_match_scores_the_sharpness() -> None:
@@ -237,20 +289,51 @@ def test_a_built_input_is_a_word_half_and_a_position_half() -> None:
         (lambda: multi_head_attention(X[None], *WEIGHTS, 3), "x needs 2 axes and has shape (1, 5, 12)"),
         (lambda: multi_head_attention(X[:0], *WEIGHTS, 3), "x is empty: its shape is (0, 12)"),
         (lambda: multi_head_attention(X * np.inf, *WEIGHTS, 3), "x must hold finite numbers"),
-        (lambda: multi_head_attention(X, W.w_q[:3], *WEIGHTS[1:], 3), "w_q's number of rows 3 does not match the input's width 12"),
-        (lambda: multi_head_attention(X, W.w_q[:, :9], *WEIGHTS[1:], 3), "queries' width 3 does not match the keys' width 4"),
-        (lambda: multi_head_attention(X, *WEIGHTS[:3], W.w_o[:4], 3), "w_o's number of rows 4 does not match the input's width 12"),
+        (
+            lambda: multi_head_attention(X, W.w_q[:3], *WEIGHTS[1:], 3),
+            "w_q's number of rows 3 does not match the input's width 12",
+        ),
+        (
+            lambda: multi_head_attention(X, W.w_q[:, :9], *WEIGHTS[1:], 3),
+            "queries' width 3 does not match the keys' width 4",
+        ),
+        (
+            lambda: multi_head_attention(X, *WEIGHTS[:3], W.w_o[:4], 3),
+            "w_o's number of rows 4 does not match the input's width 12",
+        ),
         (lambda: multi_head_attention(X, *WEIGHTS[:3], W.w_o[0], 3), "w_o needs 2 axes"),
         (lambda: multi_head_attention(X, *WEIGHTS, 3, b_q=np.ones(4)), "b_q has shape (4,) and needs 12 numbers"),
-        (lambda: multi_head_attention(X, *WEIGHTS, 3, b_v=np.ones((N, D))), "b_v has shape (5, 12) and needs 12 numbers"),
+        (
+            lambda: multi_head_attention(X, *WEIGHTS, 3, b_v=np.ones((N, D))),
+            "b_v has shape (5, 12) and needs 12 numbers",
+        ),
         (lambda: multi_head_attention(X, *WEIGHTS, 3, b_o=np.nan), "b_o must hold finite numbers"),
         (lambda: multi_head_attention(X, *WEIGHTS, 3, allowed=np.ones((2, N, N), bool)), "allowed has shape (2, 5, 5)"),
         (lambda: multi_head_attention(X, *WEIGHTS, 3, allowed=np.ones((N, N))), "allowed must hold True and False"),
         (lambda: multi_head_attention(X, *WEIGHTS, 3, keep=[True]), "keep must be True or False for each of 3 heads"),
-        (lambda: multi_head_attention(X, *WEIGHTS, 3, keep=[1, 0, 2]), "keep must be True or False for each of 3 heads"),  # type: ignore[list-item]
+        (
+            lambda: multi_head_attention(X, *WEIGHTS, 3, keep=[1, 0, 2]),  # type: ignore[list-item]
+            "keep must be True or False for each of 3 heads",
+        ),
         (lambda: head_statistics(np.ones((3, 3))), "weights needs 3 axes and has shape (3, 3)"),
         (lambda: head_statistics(np.ones((2, 3, 4))), "number of queries 3 does not match the number of keys 4"),
         (lambda: head_statistics(np.full((1, 2, 2), np.nan)), "weights must hold finite numbers"),
+        (lambda: random_heads(X, W, 5), "d_model 12 is not divisible by 5 heads"),
+        (
+            lambda: switch_off(multi_head_attention(X, *WEIGHTS, 3), W.w_o, [True]),
+            "keep must be True or False for each of 3",
+        ),
+        (
+            lambda: switch_off(multi_head_attention(X, *WEIGHTS, 3), W.w_o[:3], [True] * 3),
+            "w_o's number of rows 3 does not match",
+        ),
+        (lambda: mean_of_heads(np.ones((3, 3))), "weights needs 3 axes and has shape (3, 3)"),
+        (
+            lambda: same_word_share(np.ones((1, 2, 2)), ["a"]),
+            "maps' size (2, 2) does not match the number of words (1, 1)",
+        ),
+        (lambda: uniform_weights(np.ones((2, 2))), "allowed must hold True and False, not float64"),
+        (lambda: example_sentence(0), "seq_len must be"),
         (lambda: built_heads([], 8, 0), "A sentence needs at least one word"),
         (lambda: built_heads(["a"], 2, 0), "d_model must be a whole number of at least 4, not 2"),
         (lambda: built_heads(["a"], 9, 0), "d_model 9 is odd"),

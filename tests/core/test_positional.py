@@ -8,19 +8,29 @@ import pytest
 from core import draws
 from core.attention import softmax
 from core.positional import (
+    PERMUTATIONS,
     SCHEMES,
     add_positions,
     alibi_bias,
     alibi_slopes,
     attend_with_positions,
+    by_offset,
+    changes_nothing,
+    closest,
     frequencies,
     norms,
+    permutation,
     recover_positions,
+    rises_again,
+    rotary_scores,
+    rotary_waves,
     rotate,
+    shares_right,
     shuffle,
     similarity,
     sinusoidal,
     wavelengths,
+    waves,
 )
 
 Refusal = Callable[[Callable[[], object]], str]
@@ -51,16 +61,18 @@ def test_every_encoding_is_equally_long() -> None:
 
 def test_similarity_depends_on_the_distance_alone() -> None:
     found = similarity(sinusoidal(40, 32))
-    for distance in range(40):
-        np.testing.assert_allclose(np.diagonal(found, distance), found[0, distance], atol=1e-10)
-    np.testing.assert_allclose(found, found.T, atol=1e-12)
+    read = by_offset(found)
+    np.testing.assert_allclose(read.mean[39:], found[0], atol=1e-10)
+    np.testing.assert_allclose(read.mean, read.mean[::-1], atol=1e-10)
+    assert read.spread < 1e-10
 
 
 def test_similarity_is_largest_at_home_but_does_not_fall_steadily() -> None:
     found = similarity(sinusoidal(40, 32))[0]
     np.testing.assert_allclose(found[:7], [16, 15.3, 13.7, 12.3, 11.7, 11.8, 11.9], atol=0.05)
     assert found.argmax() == 0
-    assert (np.diff(found) > 0).any()
+    assert rises_again(found) == 5
+    assert rises_again(np.array([3.0, 2, 2])) is None
 
 
 def test_the_first_dimensions_turn_fastest() -> None:
@@ -70,6 +82,29 @@ def test_the_first_dimensions_turn_fastest() -> None:
     encoding = sinusoidal(50, 64)
     assert sign_changes(encoding[:, 0]) == 15
     assert sign_changes(encoding[:, 62]) == 0
+
+
+def test_waves_between_whole_positions() -> None:
+    np.testing.assert_array_equal(waves(np.arange(9), 6), sinusoidal(9, 6))
+    np.testing.assert_allclose(waves(np.array([2.5]), 2), [[np.sin(2.5), np.cos(2.5)]])
+
+
+def test_values_by_offset() -> None:
+    found = by_offset(np.array([[1.0, 5.0], [7.0, 2.0]]))
+    np.testing.assert_array_equal(found.offsets, [-1, 0, 1])
+    np.testing.assert_array_equal(found.mean, [7, 1.5, 5])
+    np.testing.assert_array_equal(found.low, [7, 1, 5])
+    np.testing.assert_array_equal(found.high, [7, 2, 5])
+    assert found.spread == 1
+
+
+def test_the_closest_pair() -> None:
+    assert closest(np.array([[0.0, 0], [3, 0], [3, 1], [9, 9]])) == (1, 2, 1.0)
+    assert closest(np.array([[0.0], [1], [2]])) == (0, 1, 1.0)  # the earliest of equal ones
+    assert closest(np.ones((1, 4))) is None
+    first, second, distance = closest(sinusoidal(64, 2)) or (0, 0, 0)
+    assert (first, second) == (0, 44)  # 44 is nearly 7 turns of 2π
+    assert distance == pytest.approx(2 * np.sin((44 - 14 * np.pi) / 2))
 
 
 def test_wavelengths() -> None:
@@ -118,6 +153,28 @@ def test_rotated_scores_depend_on_the_difference_of_positions_alone() -> None:
         assert score(20 + distance, 20) == pytest.approx(score(8 + distance, 8), abs=1e-12)
     assert abs(score(3, 0) - score(0, 3)) > 1e-3  # the direction counts
     assert score(5, 5) == pytest.approx((query @ key.T).item())
+
+
+def test_rotary_scores_of_one_query_and_one_key_anywhere() -> None:
+    query, key = normal(6, seed=1), normal(6, seed=2)
+    found = rotary_scores(query, key, 5)
+    for m in range(5):
+        for n in range(5):
+            expected = rotate(query[None], np.array([m])) @ rotate(key[None], np.array([n])).T
+            assert found[m, n] == pytest.approx(expected.item(), abs=1e-12)
+    assert by_offset(found).spread < 1e-12
+
+
+def test_rotary_waves_are_the_angles_of_the_rotation() -> None:
+    for width in (1, 4, 5):
+        pairs = width // 2
+        ones = np.zeros((3, width))
+        ones[:, 0 : 2 * pairs : 2] = 1  # the unit vector of each pair turns to (cos, sin)
+        turned = rotate(ones)
+        found = rotary_waves(3, width)
+        assert found.shape == (3, 2 * pairs)
+        np.testing.assert_allclose(found[:, 0::2], turned[:, 1 : 2 * pairs : 2])
+        np.testing.assert_allclose(found[:, 1::2], turned[:, 0 : 2 * pairs : 2])
 
 
 def test_rotation_leaves_its_input_alone_and_keeps_float32() -> None:
@@ -184,6 +241,8 @@ def test_each_scheme_enters_where_it_should() -> None:
     np.testing.assert_array_equal(biased.scores, plain.scores)
     np.testing.assert_allclose(biased.scaled, plain.scaled + alibi_bias(N, alibi_slopes(1)[0]), rtol=1e-12)
     assert (biased.weights[np.triu_indices(N, 1)] == 0).all()
+    steep = attend_with_positions(X, *WEIGHTS, "alibi", slope=0.5)
+    np.testing.assert_allclose(steep.scaled, plain.scaled + alibi_bias(N, 0.5), rtol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -216,6 +275,26 @@ def test_shuffle_differences_are_per_token_in_the_new_order() -> None:
         assert found.differences[place] == np.abs(found.after[place] - found.before[token]).max()
 
 
+def test_every_kind_of_permutation_is_an_order_that_changes_something() -> None:
+    assert permutation("reversed", 4, 0).tolist() == [3, 2, 1, 0]
+    assert permutation("first two swapped", 4, 0).tolist() == [1, 0, 2, 3]
+    assert permutation("rotated", 4, 0).tolist() == [3, 0, 1, 2]
+    for kind in PERMUTATIONS:
+        assert permutation(kind, 1, 0).tolist() == [0]
+        for n in (2, 3, 5):
+            for seed in range(20):
+                order = permutation(kind, n, seed)
+                assert sorted(order.tolist()) == list(range(n))
+                assert order.tolist() != list(range(n))
+    assert permutation("shuffled", 9, 1).tolist() == permutation("shuffled", 9, 1).tolist()
+
+
+def test_equal_words_that_change_places_change_nothing() -> None:
+    x = draws.words(["the", "dog", "the"], 4, 0)
+    assert changes_nothing(x, np.array([2, 1, 0]))
+    assert not changes_nothing(x, np.array([1, 0, 2]))
+
+
 # --- where am I? -----------------------------------------------------------------------------------------------------
 
 
@@ -243,6 +322,8 @@ def test_large_embeddings_drown_the_encoding_and_width_helps() -> None:
     assert share(64, 0.1) == 1
     assert share(64, 30.0) < 0.3
     assert share(128, 1.0) > share(4, 1.0)
+    shares = shares_right([4, 128], lambda d: draws.tokens(40, d, 0), lambda d: sinusoidal(40, d))
+    np.testing.assert_array_equal(shares, [share(4, 1.0), share(128, 1.0)])
 
 
 def test_sequences_of_one_token() -> None:
@@ -274,7 +355,10 @@ def test_sequences_of_one_token() -> None:
         (lambda: alibi_slopes(0), "heads must be a whole number of at least 1, not 0"),
         (lambda: alibi_bias(0, 1.0), "seq_len must be"),
         (lambda: alibi_bias(3, np.nan), "slope must be a finite number, not nan"),
-        (lambda: attend_with_positions(X, *WEIGHTS, "learned"), "learned is none of the schemes none, sinusoidal, table"),
+        (
+            lambda: attend_with_positions(X, *WEIGHTS, "learned"),
+            "learned is none of the schemes none, sinusoidal, table",
+        ),
         (lambda: add_positions(X, "learned"), "learned is none of the schemes"),
         (lambda: add_positions(X, "table"), "needs a table of encodings"),
         (lambda: add_positions(X, "table", TABLE[:3]), "table's rows and width (3, 8) does not match x's (6, 8)"),
@@ -290,6 +374,19 @@ def test_sequences_of_one_token() -> None:
         (lambda: shuffle(X[:2], *WEIGHTS, np.array([False, True])), "[False, True] is not an order of 2 tokens"),
         (lambda: shuffle(X, *WEIGHTS, np.arange(6)[None]), "is not an order of 6 tokens"),
         (lambda: shuffle(X, *WEIGHTS, np.array(3)), "3 is not an order of 6 tokens"),
+        (lambda: waves(np.array([np.nan]), 4), "positions must hold finite numbers"),
+        (lambda: waves(np.array([]), 4), "positions is empty"),
+        (lambda: closest(X[0]), "encoding needs 2 axes"),
+        (lambda: by_offset(np.ones((2, 3))), "number of rows 2 does not match the number of columns 3"),
+        (lambda: rotary_scores(np.ones(3), np.ones(4), 5), "query's shape (3,) does not match the key's shape (4,)"),
+        (lambda: rotary_scores(np.ones(3), np.ones(3), 0), "seq_len must be"),
+        (
+            lambda: permutation("sorted", 3, 0),
+            "sorted is none of the orders reversed, first two swapped, rotated, shuffled",
+        ),
+        (lambda: permutation("rotated", 0, 0), "the number of tokens must be"),
+        (lambda: permutation("shuffled", 3, -1), "the seed must be"),
+        (lambda: changes_nothing(X, np.arange(3)), "is not an order of 6 tokens"),
         (lambda: recover_positions(X, TABLE[:3]), "number of encodings 3 does not match the number of tokens 6"),
         (lambda: recover_positions(X, TABLE[:, :1]), "encodings' width 1 does not match the embeddings' width 8"),
         (lambda: recover_positions(X[None], TABLE), "x needs 2 axes"),

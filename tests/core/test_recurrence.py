@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from core import draws
+from core import draws, recurrence
 from core.recurrence import Timing, costs, jacobians, reach_of_tokens, rnn, time_both
 
 Refusal = Callable[[Callable[[], object]], str]
@@ -113,14 +113,14 @@ def test_how_costs_grow() -> None:
 
 
 class FakeClock:
-    """Lets each timed run last as long as the next number of a list."""
+    """Lets each timed run last as long as the next of the durations."""
 
-    def __init__(self, durations: list[float]) -> None:
+    def __init__(self, *durations: float) -> None:
         self.times = self._times(durations)
         self.calls = 0
 
     @staticmethod
-    def _times(durations: list[float]) -> Iterator[float]:
+    def _times(durations: tuple[float, ...]) -> Iterator[float]:
         now = 0.0
         for duration in durations:
             yield now
@@ -133,7 +133,7 @@ class FakeClock:
 
 
 def test_times_are_medians_length_by_length() -> None:
-    clock = FakeClock([1, 100, 3] + [7, 5, 6] + [2, 2, 900] + [10, 30, 20])
+    clock = FakeClock(*[1, 100, 3], *[7, 5, 6], *[2, 2, 900], *[10, 30, 20])
     times = time_both([4, 8], 6, 0, repeats=3, clock=clock)
     assert next(times) == Timing(seq_len=4, rnn=3, attention=6)
     assert clock.calls == 2 * 2 * 3  # the second length has not been run yet
@@ -150,16 +150,16 @@ def test_times_are_measured() -> None:
 
 def test_both_are_timed_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
     """Attention once computed in float64 beside a network in float32."""
-    kinds = set()
+    kinds: set[np.dtype] = set()
     for name in ("rnn", "_attend"):
-        original = getattr(__import__("core.recurrence").recurrence, name)
+        original = getattr(recurrence, name)
 
         def seen(*arrays: np.ndarray, original: Callable[..., np.ndarray] = original) -> np.ndarray:
             result = original(*arrays)
             kinds.update(array.dtype for array in (*arrays, result))
             return result
 
-        monkeypatch.setattr(f"core.recurrence.{name}", seen)
+        monkeypatch.setattr(recurrence, name, seen)
     list(time_both([4], 6, 0, repeats=1))
     assert kinds == {np.dtype(np.float32)}
 
@@ -184,7 +184,10 @@ STATES = rnn(X, W_X, W_H)
         (lambda: reach_of_tokens(STATES[0], W_X, W_H), "states needs 2 axes"),
         (lambda: reach_of_tokens(STATES, W_X, W_H[:2]), "w_h's number of rows 2 does not match"),
         (lambda: reach_of_tokens(STATES, W_X, W_H[:, :2]), "w_h's number of columns 2 does not match"),
-        (lambda: reach_of_tokens(STATES, W_X[:, :2], W_H), "w_x's number of columns 2 does not match the states' width 4"),
+        (
+            lambda: reach_of_tokens(STATES, W_X[:, :2], W_H),
+            "w_x's number of columns 2 does not match the states' width 4",
+        ),
         (lambda: list(jacobians(STATES * np.nan, W_X, W_H)), "states must hold finite numbers"),
         (lambda: costs(0, 4), "seq_len must be a whole number of at least 1, not 0"),
         (lambda: costs(4, 0), "d_model must be a whole number of at least 1, not 0"),

@@ -42,7 +42,10 @@ Refusal = Callable[[Callable[[], object]], str]
         # emoji clusters
         ("🙂🙂 👩‍👩‍👧 👍🏽 ❤️‍🔥 1️⃣", ["🙂", "🙂", "👩‍👩‍👧", "👍🏽", "❤️‍🔥", "1️⃣"]),
         ("🇩🇪🇫🇷🇯", ["🇩🇪", "🇫🇷", "🇯"]),
-        ("🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f!", ["🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f", "!"]),
+        (
+            "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f!",
+            ["🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f", "!"],
+        ),
         # white space of all kinds and invisible characters separate
         ("a\u00a0b\u3000c\nd\te\u200bf\x00g", list("abcdefg")),
         ("\u200edog\u200f \ufeffcat", ["dog", "cat"]),
@@ -54,7 +57,9 @@ def test_text_into_tokens(text: str, tokens: list[str]) -> None:
     assert tokenize(text).left_out == 0
 
 
-@pytest.mark.parametrize("text", ["", " ", " \t\n\u3000\u00a0", "\u200b\u200d\u200c\u2060\ufeff", "\ufe0f", "\u3164 \u2800 \u00ad", "\ud800"])
+@pytest.mark.parametrize(
+    "text", ["", " ", " \t\n\u3000\u00a0", "\u200b\u200d\u200c\u2060\ufeff", "\ufe0f", "\u3164 \u2800 \u00ad", "\ud800"]
+)
 def test_nothing_to_see_gives_no_tokens(text: str) -> None:
     assert tokenize(text).tokens == ()
     assert tokenize(text).left_out == 0

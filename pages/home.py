@@ -1,0 +1,66 @@
+"""The entrance: what the lesson teaches, the block whose parts lead to the pages, and the sentence for every page."""
+
+import streamlit as st
+
+from ui import controls, figures, navigation, page
+
+GOALS = (
+    ("recurrence", "Why a transformer takes in a whole sequence at once, where a recurrent network goes word by word."),
+    ("self_attention", "What self-attention is: one sequence asks itself, and every token answers every other one."),
+    ("positional_encoding", "Why a position has to be added: attention alone cannot tell an order from another."),
+    ("multi_head_attention", "Why several heads look at once: each is free to follow a relationship of its own."),
+    ("transformer_block", "How residual connections, norms and a feed-forward layer make a block of it all."),
+)
+
+page.start(
+    "home",
+    "Every picture here is computed while you watch, in plain numpy. Move a slider and see what changes.",
+    title="The transformer, live",
+)
+settings = controls.open_page("home", [controls.sentence(in_page=True)])
+
+
+def link(name: str, label: str) -> None:
+    """A part of the picture that leads to the page which explains it."""
+    entry = navigation.entry(name)
+    st.page_link(navigation.page_of(entry), label=label, icon=entry.icon)
+
+
+def arrow() -> None:
+    """The way up from one part of the block to the next."""
+    st.markdown("↑")
+
+
+settings.draw("sentence")
+if settings.tokens:
+    names = figures.token_names(settings.tokens, len(settings.tokens))
+    st.text("Every page now uses these tokens:  " + "   ".join(names))
+else:
+    st.caption("Type a sentence and every page uses it. Leave it blank and the pages use the lesson's random tokens.")
+
+picture, goals = st.columns([2, 3], gap="large")
+with picture:
+    st.subheader("One block, from the words up")
+    with st.container(border=True, horizontal_alignment="center", gap="small"):
+        st.markdown("*the next block, then another*")
+        arrow()
+        with st.container(border=True, horizontal_alignment="center", gap="small"):
+            st.markdown("**Transformer block**")
+            link("transformer_block", "Add & norm")
+            link("transformer_block", "Feed-forward layer")
+            arrow()
+            link("transformer_block", "Add & norm")
+            link("multi_head_attention", "Multi-head attention")
+            link("self_attention", "Self-attention in each head")
+        arrow()
+        link("positional_encoding", "+ positional encoding")
+        arrow()
+        link("recurrence", "All tokens at once")
+with goals:
+    st.subheader("What you will learn")
+    for number, (name, goal) in enumerate(GOALS, start=1):
+        with st.container(border=True, gap="small"):
+            st.markdown(f"**{number}.** {goal}")
+            link(name, navigation.entry(name).title)
+
+page.foot("home")
