@@ -1,5 +1,7 @@
 """Self-attention, stage by stage: from X to queries, keys and values, to scores, to weights, to the output."""
 
+from functools import partial
+
 import numpy as np
 import streamlit as st
 
@@ -103,15 +105,15 @@ def draw_stage(stage: str) -> None:
     divisor = (rf"\sqrt{{{d_model}}}" if settings.scaling else "1") + (
         f" \\cdot {settings.temperature:g}" if settings.temperature != 1 else ""
     )
-    to_keys = dict(x=keys, y=queries, x_title=key_title, y_title="query token")
-    to_dimensions = dict(x=dimensions, x_title="dimension", unit="value", kind=figures.SIGNED)
+    map_of = partial(figures.heatmap, x=keys, y=queries, x_title=key_title, y_title="query token")
+    rows_of = partial(figures.heatmap, x=dimensions, x_title="dimension", unit="value", kind=figures.SIGNED)
     match stage:
         case "inputs":
             text, latex = "One row of numbers per token.", rf"X: {n} \times {d_model}"
-            charts = {"X": figures.heatmap(x, y=queries, y_title="token", **to_dimensions)}
+            charts = {"X": rows_of(x, y=queries, y_title="token")}
             if settings.cross:
                 latex += rf" \qquad S: {m} \times {d_model}"
-                charts["S"] = figures.heatmap(source, y=keys, y_title="token (second sequence)", **to_dimensions)
+                charts["S"] = rows_of(source, y=keys, y_title="token (second sequence)")
         case "projections":
             text = "Each token seen in three ways: what it asks for, what it offers, what it gives."
             latex = (
@@ -119,34 +121,34 @@ def draw_stage(stage: str) -> None:
                 rf"\qquad V = {second} W_V: {m} \times {d_model}"
             )
             limit = figures.colour_limit((result.queries, result.keys, result.values), figures.SIGNED)
-            narrow = to_dimensions | dict(limit=limit, decimals=1, text_up_to=6)
+            narrow = partial(rows_of, limit=limit, decimals=1, text_up_to=6)
             charts = {
-                "Q": figures.heatmap(result.queries, y=queries, y_title="queries", **narrow),
-                "K": figures.heatmap(result.keys, y=keys, y_title="keys", **narrow),
-                "V": figures.heatmap(result.values, y=keys, y_title="values", **narrow),
+                "Q": narrow(result.queries, y=queries, y_title="queries"),
+                "K": narrow(result.keys, y=keys, y_title="keys"),
+                "V": narrow(result.values, y=keys, y_title="values"),
             }
         case "scores":
             text = "The dot product of every query with every key: large where they point the same way."
             latex = rf"Q K^\top: ({n} \times {d_model}) \cdot ({d_model} \times {m}) = {n} \times {m}"
-            charts = {"scores": figures.heatmap(result.scores, unit="score", kind=figures.SIGNED, **to_keys)}
+            charts = {"scores": map_of(result.scores, unit="score", kind=figures.SIGNED)}
         case "scaling":
             text = "Divided by √d_k, so that longer vectors do not mean larger scores."
             latex = rf"\frac{{Q K^\top}}{{{divisor}}}: {n} \times {m}"
-            charts = {"scaled": figures.heatmap(result.scaled, unit="scaled score", kind=figures.SIGNED, **to_keys)}
+            charts = {"scaled": map_of(result.scaled, unit="scaled score", kind=figures.SIGNED)}
         case "mask":
             hidden = int(np.count_nonzero(~allowed))
             text = f"{hidden} of {n * m} cells are set to −∞, so that nothing is taken from there; they are left empty."
             latex = r"\text{score}_{ij} = -\infty \text{ where query } i \text{ may not look at key } j"
             masked = np.where(allowed, result.scaled, np.nan)
-            charts = {"masked": figures.heatmap(masked, unit="scaled score", kind=figures.SIGNED, **to_keys)}
+            charts = {"masked": map_of(masked, unit="scaled score", kind=figures.SIGNED)}
         case "softmax":
             text = "Each row becomes shares of one: e to the power of each score, divided by the row's total."
             latex = r"\text{weight}_{ij} = \frac{e^{\text{score}_{ij}}}{\sum_k e^{\text{score}_{ik}}}"
-            charts = {"weights": figures.heatmap(weights, unit="weight", **to_keys)}
+            charts = {"weights": map_of(weights, unit="weight")}
         case _:
             text = "Each token's new vector: the values of all tokens, mixed by its weights."
             latex = rf"\text{{weights}} \cdot V: ({n} \times {m}) \cdot ({m} \times {d_model}) = {n} \times {d_model}"
-            charts = {"output": figures.heatmap(result.output, y=queries, y_title="query token", **to_dimensions)}
+            charts = {"output": rows_of(result.output, y=queries, y_title="query token")}
     st.markdown(f"**{STAGES.index(stage) + 1}. {stage.capitalize()}.** {text}")
     st.latex(latex)
     for column, (name, chart) in zip(st.columns(len(charts)), charts.items(), strict=True):
@@ -160,6 +162,7 @@ shown = STAGES.index(settings.stage)
 back, on = st.columns(2)
 back.button(
     "Previous stage",
+    key="self_attention_previous",
     disabled=shown == 0,
     on_click=controls.choose,
     args=("stage", STAGES[shown - 1]),
@@ -167,9 +170,10 @@ back.button(
 )
 on.button(
     "Next stage",
-    disabled=shown == 7,
+    key="self_attention_next",
+    disabled=settings.stage in ("output", "all"),
     on_click=controls.choose,
-    args=("stage", STAGES[(shown + 1) % 8]),
+    args=("stage", STAGES[min(shown + 1, 7)]),
     width="stretch",
 )
 for stage in STAGES[:-1] if settings.stage == "all" else (settings.stage,):

@@ -105,7 +105,8 @@ def heatmap_grid(
     """
     rows = -(-len(maps) // columns)
     text_up_to = (CELL_TEXT_UP_TO if len(maps) == 1 else 0) if text_up_to is None else text_up_to
-    data, layout, annotations = [], {}, []
+    data: list[dict[str, Any]] = []
+    layout: dict[str, Any] = {"annotations": []}
     for place, (title, values) in enumerate(maps.items()):
         row, column = divmod(place, columns)
         names = x[title] if isinstance(x, Mapping) else x
@@ -129,8 +130,7 @@ def heatmap_grid(
             title=_title(y_title if column == 0 else ""),
         )
         if len(maps) > 1:
-            annotations.append(_heading(title, (left + right) / 2, top))
-    layout["annotations"] = annotations
+            layout["annotations"].append(_heading(title, (left + right) / 2, top))
     layout["coloraxis"] = _colours(kind, limit or colour_limit(maps.values(), kind), unit)
     tallest = max(len(values) for values in maps.values())
     top_margin = _BAR_ABOVE + (24 if len(maps) > 1 else 0)

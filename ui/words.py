@@ -18,7 +18,7 @@ def strongest_link(weights: Array, queries: Sequence[str], keys: Sequence[str]) 
     """Which query token looks most at which key token. Args: weights (n_q, n_k); the tokens' names."""
     if not weights.any():
         return "No token may look at anything: all weights are 0."
-    query, key = np.unravel_index(weights.argmax(), weights.shape)
+    query, key = divmod(int(weights.argmax()), weights.shape[1])
     largest = f"{weights[query, key]:.2f}"
     return f"The largest weight: token {token(queries[query])} looks at token {token(keys[key])} with {largest}."
 
@@ -26,9 +26,11 @@ def strongest_link(weights: Array, queries: Sequence[str], keys: Sequence[str]) 
 def row_sums(weights: Array) -> str:
     """What the rows of the map sum to; a row in which nothing is allowed is all zeros."""
     empty = int(np.count_nonzero(~weights.any(axis=-1)))
+    if empty == len(weights):
+        return "No token may look at anything: every row is all zeros."
     if not empty:
         return f"Each of the {len(weights)} rows sums to 1." if len(weights) > 1 else "The row sums to 1."
-    return f"{empty} of the {len(weights)} rows may look at nothing and are all zeros; every other row sums to 1."
+    return f"Rows of zeros, where a token may look at nothing: {empty} of {len(weights)}. Every other row sums to 1."
 
 
 def row_finding(weights: Array, query: str, keys: Sequence[str], entropy: float) -> str:

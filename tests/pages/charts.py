@@ -26,7 +26,7 @@ def specs(at: AppTest) -> dict[str, dict[str, Any]]:
     """Every chart of the page by its key: Plotly's data and layout, as they went over the wire."""
     found = {}
     for element in at.get("plotly_chart"):
-        proto = element.proto  # type: ignore[attr-defined]  # Streamlit has no class for charts in tests
+        proto = element.proto
         found[proto.id.rsplit("-", 1)[-1]] = json.loads(proto.spec)
     return found
 
@@ -46,4 +46,4 @@ def cells(at: AppTest, key: str, trace: int = 0) -> np.ndarray:
 
 def texts(at: AppTest) -> str:
     """All plain text, Markdown and captions of the page, in one string."""
-    return "\n".join(element.value for kind in ("text", "markdown", "caption") for element in at.get(kind))
+    return "\n".join(element.value for element in [*at.text, *at.markdown, *at.caption])
