@@ -21,14 +21,20 @@ settings = controls.open_page("home", [controls.sentence(in_page=True)])
 
 
 def link(name: str, label: str) -> None:
-    """A part of the picture that leads to the page which explains it."""
+    """A way to a page, under a name that fits where it stands."""
     entry = navigation.entry(name)
     st.page_link(navigation.page_of(entry), label=label, icon=entry.icon)
 
 
-def arrow() -> None:
-    """The way up from one part of the block to the next."""
-    st.markdown("↑")
+def part(name: str, label: str) -> None:
+    """One box of the picture, which leads to the page that explains it."""
+    with st.container(border=True, horizontal_alignment="center"):
+        link(name, label)
+
+
+def note(text: str) -> None:
+    """What stands between the boxes: an arrow, or a few words."""
+    st.markdown(text, width="content")
 
 
 settings.draw("sentence")
@@ -40,22 +46,23 @@ else:
 
 picture, goals = st.columns([2, 3], gap="large")
 with picture:
-    st.subheader("One block, from the words up")
-    with st.container(border=True, horizontal_alignment="center", gap="small"):
-        st.markdown("*the next block, then another*")
-        arrow()
-        with st.container(border=True, horizontal_alignment="center", gap="small"):
-            st.markdown("**Transformer block**")
-            link("transformer_block", "Add & norm")
-            link("transformer_block", "Feed-forward layer")
-            arrow()
-            link("transformer_block", "Add & norm")
-            link("multi_head_attention", "Multi-head attention")
-            link("self_attention", "Self-attention in each head")
-        arrow()
-        link("positional_encoding", "+ positional encoding")
-        arrow()
-        link("recurrence", "All tokens at once")
+    st.subheader("One transformer block")
+    with st.container(horizontal_alignment="center", gap="xxsmall"):
+        note("↑ to the next block, built alike")
+        with st.container(border=True, horizontal_alignment="center", gap="xxsmall"):
+            part("transformer_block", "Add & norm")
+            note("↑")
+            part("transformer_block", "Feed-forward")
+            note("↑")
+            part("transformer_block", "Add & norm")
+            note("↑")
+            with st.container(border=True, horizontal_alignment="center", gap="xxsmall"):
+                link("multi_head_attention", "Multi-head attention")
+                part("self_attention", "Self-attention in each head")
+        note("↑")
+        part("positional_encoding", "Add positions")
+        note("↑")
+        part("recurrence", "All tokens at once")
 with goals:
     st.subheader("What you will learn")
     for number, (name, goal) in enumerate(GOALS, start=1):
