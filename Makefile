@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick lint format types check
+.PHONY: help run test quick lint format types check pictures
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 10
@@ -34,3 +34,6 @@ types: $(VENV)/ready  ## mypy
 	$(BIN)/mypy
 
 check: lint types test  ## everything a change must pass
+
+pictures: $(VENV)/ready  ## take the README's pictures anew
+	$(BIN)/python docs/take_pictures.py

@@ -26,6 +26,11 @@ class Shuffle:
     moved: Array
     differences: Array
 
+    @property
+    def change(self) -> Array:
+        """(n, d) after - moved: what the new order changed in each token's output."""
+        return self.after - self.moved
+
 
 @dataclass(frozen=True)
 class Recovered:

@@ -57,7 +57,9 @@ def tokenize(text: str, limit: int = MAX_TOKENS) -> Tokens:
     at_least("limit", limit, 0)
     found: list[list[str]] = []  # each token as its characters
     joined = False  # may the next character continue the last token?
-    text = unicodedata.normalize("NFC", text)
+    # In pieces: normalising takes time with the square of a run of accents, and a reader may paste a page of them.
+    pieces = (text[start : start + 1000] for start in range(0, len(text), 1000))
+    text = "".join(unicodedata.normalize("NFC", piece) for piece in pieces)
     for before, character, after in zip(" " + text, text, text[1:] + " ", strict=False):
         if _is_separator(character) or (character in _INVISIBLE and not joined):
             joined = False

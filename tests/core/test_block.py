@@ -9,6 +9,7 @@ import pytest
 
 from core import draws
 from core.block import (
+    Block,
     Settings,
     attention_parameters,
     batch_norm,
@@ -192,6 +193,7 @@ def test_the_lessons_block_is_the_usual_one() -> None:
 # --- stacks ----------------------------------------------------------------------------------------------------------
 
 WEIGHTS = [draws.block_weights(D, D_FF, 0, 0.2, block) for block in range(24)]
+LARGE_WEIGHTS = [draws.block_weights(64, 128, 0, 1.0, block) for block in range(24)]
 
 
 def test_a_stack_feeds_each_block_with_the_one_before() -> None:
@@ -204,11 +206,13 @@ def test_a_stack_feeds_each_block_with_the_one_before() -> None:
     assert list(stack(X, [])) == []
 
 
-@pytest.mark.parametrize("settings", EVERY_SETTING[::7])
+@pytest.mark.parametrize("settings", EVERY_SETTING[::7], ids=named)
 def test_a_deep_stack_stays_finite(settings: Settings) -> None:
-    blocks = list(stack(X, WEIGHTS, settings))
-    assert len(blocks) == 24
-    assert np.isfinite(blocks[-1].output).all()
+    """Of wide blocks with large weights too, where the activations pass 1e38."""
+    for x, weights in ((X, WEIGHTS), (draws.tokens(N, 64, 0), LARGE_WEIGHTS)):
+        blocks = list(stack(x, weights, settings))
+        assert len(blocks) == 24
+        assert np.isfinite(blocks[-1].output).all()
 
 
 def test_post_norm_keeps_the_spread_and_pre_norm_lets_it_grow() -> None:
@@ -251,48 +255,49 @@ def test_parameters_are_pytorchs() -> None:
     assert attention_parameters(512, output_projection=False, biases=True) == 3 * 512**2 + 3 * 512
 
 
-@pytest.mark.parametrize("settings", EVERY_SETTING, ids=named)
-def test_the_table_of_tensors_counts_what_the_block_holds(settings: Settings) -> None:
-    rows = {row.name: row for row in tensors(N, D, D_FF, settings)}
+@pytest.mark.parametrize("heads", [1, 4])
+@pytest.mark.parametrize("output_projection", [False, True])
+def test_the_table_of_tensors_counts_what_the_block_holds(heads: int, output_projection: bool) -> None:
+    rows = tensors(N, D, D_FF, Settings(heads=heads, output_projection=output_projection))
     arrays = [ATTENTION.w_q, ATTENTION.w_k, ATTENTION.w_v, FEED.w_1, FEED.b_1, FEED.w_2, FEED.b_2]
-    held = sum(array.size for array in arrays) + settings.output_projection * ATTENTION.w_o.size
-    assert sum(row.parameters for row in rows.values()) == held
+    held = sum(array.size for array in arrays) + output_projection * ATTENTION.w_o.size
+    assert sum(row.parameters for row in rows) == held
 
-    projections = costs(N, D).projections * (4 if settings.output_projection else 3) // 4
-    assert sum(row.multiply_adds for row in rows.values()) == projections + costs(N, D).mixing + 2 * N * D * D_FF
+    projections = costs(N, D).projections * (4 if output_projection else 3) // 4
+    assert sum(row.multiply_adds for row in rows) == projections + costs(N, D).mixing + 2 * N * D * D_FF
 
 
-@pytest.mark.parametrize("settings", EVERY_SETTING, ids=named)
-def test_the_table_of_tensors_has_the_blocks_shapes(settings: Settings) -> None:
-    """Each row exists if and only if the block makes that array, and has its shape."""
-    block = transformer_block(X, ATTENTION, FEED, settings)
-    heads, post = block.multi_head.heads, settings.order == "post-norm"
+def test_the_table_of_tensors_has_a_row_for_every_array_of_the_block_and_no_other() -> None:
+    for settings in EVERY_SETTING:
+        made = arrays_of(transformer_block(X, ATTENTION, FEED, settings), settings)
+        rows = tensors(N, D, D_FF, settings)
+        assert {row.name: row.shape for row in rows} == {name: array.shape for name, array in made.items()}, settings
+        assert len(rows) == len(made)
+
+
+def arrays_of(block: Block, settings: Settings) -> dict[str, np.ndarray]:
+    heads = block.multi_head.heads
     made = {
-        "x": block.x,
         "queries": heads.queries,
         "keys": heads.keys,
         "values": heads.values,
         "scores": heads.scores,
         "weights": heads.weights,
         "mixed values": heads.output,
-        "hidden layer": block.hidden,
-        "feed-forward output": block.feed_forward.computed,
     }
-    if settings.heads > 1:
+    if settings.heads == 1:  # shown without the axis of heads
+        made = {name: array[0] for name, array in made.items()}
+    else:
         made["concatenated heads"] = block.multi_head.concatenated
     if settings.output_projection:
         made["output projection"] = block.multi_head.output
+    made |= {"x": block.x, "hidden layer": block.hidden, "feed-forward output": block.feed_forward.computed}
     for place, stage in ((1, block.attention), (2, block.feed_forward)):
         if settings.residual:
             made[f"after add {place}"] = stage.added
         if settings.norm:
-            made[f"after norm {place}"] = stage.left if post else stage.entered
-    rows = tensors(N, D, D_FF, settings)
-    assert {row.name: row.shape for row in rows} == {
-        name: array.shape[1:] if array.ndim == 3 and settings.heads == 1 else array.shape
-        for name, array in made.items()
-    }
-    assert len(rows) == len(made)
+            made[f"after norm {place}"] = stage.left if settings.order == "post-norm" else stage.entered
+    return made
 
 
 # --- refusals --------------------------------------------------------------------------------------------------------

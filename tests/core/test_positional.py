@@ -271,6 +271,7 @@ def test_every_scheme_leaves_the_order_alone_when_nothing_is_moved() -> None:
 
 def test_shuffle_differences_are_per_token_in_the_new_order() -> None:
     found = shuffle(X, *WEIGHTS, ORDER, "sinusoidal")
+    np.testing.assert_array_equal(found.change, found.after - found.before[ORDER])
     for place, token in enumerate(ORDER):
         assert found.differences[place] == np.abs(found.after[place] - found.before[token]).max()
 

@@ -165,3 +165,10 @@ def test_tokens_of_any_text_do_not_fall_apart_further() -> None:
     for text in texts(400):
         for token in tokenize(text, 100).tokens:
             assert tokenize(token).tokens == (token,), ascii(token)
+
+
+def test_a_page_of_stacked_accents_is_split_like_a_short_run():
+    stack = "a" + "\u0316\u0301" * 3000  # marks of two classes, which normalising has to sort
+
+    assert len(tokenize(stack).tokens) == 1
+    assert tokenize(stack + " b").tokens[1] == "b"

@@ -1,0 +1,175 @@
+"""The real app in a real browser: a Streamlit server on a free loopback port and a headless Chromium."""
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Playwright, ViewportSize
+
+ROOT = Path(__file__).resolve().parents[2]
+LOOPBACK = "127.0.0.1"
+
+# Without these Chromium itself looks for updates and the like, and as root it does not start at all.
+CHROMIUM_ARGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+CHROMIUM_NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
+
+# Drawn to the end: a heading (or an exception) on the page, no script running, nothing stale or still to be loaded,
+# and all of that for 0.4 s - a page may ask for a second run when the first one ends, and a slider sends its value
+# 0.2 s after the last key.
+SETTLED = """() => {
+    const app = document.querySelector('[data-testid="stApp"]');
+    const still = app?.dataset.testScriptState === 'notRunning'
+        && document.querySelector('[data-testid="stMain"] h1, [data-testid="stException"]')
+        && !document.querySelector('[data-stale="true"], [data-testid="stSkeleton"]');
+    if (!still) { window.stillSince = undefined; return false; }
+    window.stillSince ??= performance.now();
+    return performance.now() - window.stillSince > 400;
+}"""
+
+TOO_WIDE = """() => {
+    const main = document.querySelector('[data-testid="stMain"]');
+    const over = {
+        window: document.documentElement.scrollWidth - window.innerWidth,
+        main: main.scrollWidth - main.clientWidth,
+    };
+    return Object.fromEntries(Object.entries(over).filter(([, pixels]) => pixels > 0));
+}"""
+
+Scheme = Literal["light", "dark"]
+
+
+@dataclass
+class Visit:
+    """An open page, with what went wrong on it so far."""
+
+    page: Page
+    errors: list[str] = field(default_factory=list)  # console errors and uncaught exceptions
+    foreign_requests: list[str] = field(default_factory=list)  # addresses that are not on this machine
+
+    def settle(self, timeout: float = 30_000) -> None:
+        """Wait until the page is drawn to the end (milliseconds)."""
+        self.page.evaluate("() => { window.stillSince = undefined; }")
+        self.page.wait_for_function(SETTLED, timeout=timeout)
+
+    def sideways_scroll(self) -> dict[str, int]:
+        """How many pixels too wide the window and the main section are; empty when they fit."""
+        return self.page.evaluate(TOO_WIDE)
+
+
+def visit(browser: Browser, address: str, color_scheme: Scheme, width: int, height: int, **more: Any) -> Visit:
+    """Open an address in a new browser profile and wait until it is drawn to the end. Close `page.context` after.
+
+    Args:
+        width, height: of the window, in CSS pixels. more: further options of the profile.
+    """
+    viewport = ViewportSize(width=width, height=height)
+    context = browser.new_context(viewport=viewport, color_scheme=color_scheme, reduced_motion="reduce", **more)
+    opened = watch(context)
+    opened.page.goto(address)
+    opened.settle()
+    return opened
+
+
+def watch(context: BrowserContext) -> Visit:
+    """A new page in `context` whose errors and foreign requests are written down from the start."""
+    watched = Visit(context.new_page())
+
+    def note_error(message: ConsoleMessage) -> None:
+        if message.type == "error" and not is_base_path_probe(message):
+            watched.errors.append(f"{message.text} ({message.location['url']})")
+
+    def note_address(url: str) -> None:
+        if is_foreign(url):
+            watched.foreign_requests.append(url)
+
+    watched.page.on("console", note_error)
+    watched.page.on("pageerror", lambda error: watched.errors.append(str(error)))
+    watched.page.on("websocket", lambda websocket: note_address(websocket.url))
+    context.on("request", lambda request: note_address(request.url))
+    return watched
+
+
+def is_foreign(url: str) -> bool:
+    address = urlsplit(url)
+    over_network = address.scheme in ("http", "https", "ws", "wss")
+    return over_network and address.hostname not in (LOOPBACK, "localhost")
+
+
+def is_base_path_probe(message: ConsoleMessage) -> bool:
+    """Opened at /page, Streamlit's client asks /page/_stcore/... before /_stcore/... to learn where the app's
+    root is, and Chromium reports the 404 of the first answer as an error of the page."""
+    path = urlsplit(message.location["url"]).path
+    return "404" in message.text and re.fullmatch(r"/\w+/_stcore/(health|host-config)", path) is not None
+
+
+def find_chromium(playwright: Playwright) -> str | None:
+    """The browser named by CHROMIUM, one of the system's, or the one that Playwright installed; None without any."""
+    found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
+    own = playwright.chromium.executable_path
+    return found or (own if Path(own).exists() else None)
+
+
+def launch(playwright: Playwright, executable: str) -> Browser:
+    return playwright.chromium.launch(executable_path=executable, args=CHROMIUM_ARGS)
+
+
+@contextmanager
+def running_server(log_file: Path, patience: float = 60) -> Iterator[str]:
+    """The app, started anew and stopped at the end; gives its address.
+
+    Raises:
+        RuntimeError: it does not answer within `patience` seconds; the message holds its log.
+    """
+    port = free_port()
+    base = f"http://{LOOPBACK}:{port}"
+    command = [sys.executable, "-m", "streamlit", "run", "app.py"]
+    command += ["--server.headless=true", f"--server.address={LOOPBACK}", f"--server.port={port}"]
+    command += ["--server.fileWatcherType=none"]  # all else as .streamlit/config.toml has it
+    with log_file.open("w") as log, subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log) as process:
+        try:
+            deadline = time.monotonic() + patience
+            while not is_healthy(base):
+                if process.poll() is not None or time.monotonic() > deadline:
+                    raise RuntimeError(f"the app did not start:\n{log_file.read_text()}")
+                time.sleep(0.1)
+            yield base
+        finally:
+            process.terminate()
+            try:
+                process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        return probe.getsockname()[1]
+
+
+def is_healthy(base: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{base}/_stcore/health", timeout=1) as answer:
+            return answer.status == 200
+    except (urllib.error.URLError, OSError):
+        return False
