@@ -1,0 +1,33 @@
+"""What the README promises: its commands, its pictures, and links that open as they are."""
+
+import re
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.pages.charts import open_page, texts
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+LINKS = re.findall(r"http://localhost:8501/([^)\s]+)", README)
+
+
+def test_every_file_named_is_there():
+    for name in re.findall(r"\]\((?!http)([^)]+)\)", README):
+        assert (ROOT / name).exists(), name
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_a_lessons_link_opens_without_a_correction(link):
+    parts = urlsplit(link)
+    wanted = {name: values[0] for name, values in parse_qs(parts.query).items()}
+
+    at = open_page(parts.path, **wanted)
+
+    assert not at.exception
+    assert dict(at.query_params) == wanted  # a correction or a default would have changed it
+    assert "showing" not in texts(at)
+
+
+def test_there_are_links_to_every_concept_page():
+    assert {urlsplit(link).path for link in LINKS} == {path.stem for path in (ROOT / "pages").glob("*.py")} - {"home"}
