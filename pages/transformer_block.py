@@ -1,0 +1,182 @@
+"""The transformer block: attention and feed-forward, each with a residual connection and a norm, once or stacked."""
+
+import pandas as pd
+import streamlit as st
+
+from core import block, draws
+from ui import block_figures, block_words, controls, figures, page
+
+page.start(
+    "transformer_block",
+    "One block takes a row of numbers per token and gives back a row of the same length. Follow the arrows down.",
+)
+settings = controls.open_page(
+    "transformer_block",
+    [
+        "Sequence",
+        controls.sentence(),
+        controls.seq_len(2, 64, default=5),
+        controls.d_model(4, 64, step=2, default=8),
+        "Block",
+        controls.heads(default=1),
+        controls.slider("d_ff", "Feed-forward width d_ff", 4, 256, step=4, default=16),
+        controls.switch("residual", "Residual connections", default=True),
+        controls.switch("norm", "LayerNorm", default=True),
+        controls.option("order", "Order", ["post-norm", "pre-norm"], default="post-norm", only_if=lambda s: s.norm),
+        controls.option("activation", "Activation", ["ReLU", "GELU"], default="ReLU"),
+        controls.switch("output_projection", "Output projection W_O", default=False),
+        controls.switch("causal", "Causal mask: nobody looks ahead", default=False),
+        controls.slider("blocks", "Stacked blocks", 1, 24, step=1, default=1),
+        "Weights",
+        controls.slider("weight_scale", "Size of the random weights", 0.1, 1.0, step=0.1, default=0.2),
+        controls.seed(),
+        controls.choice_up_to("block", "Block shown", low=1, high=lambda s: s.blocks, default=1, in_page=True),
+        controls.option(
+            "layer_norm",
+            "LayerNorm shown",
+            ["first", "second"],
+            default="first",
+            in_page=True,
+            only_if=lambda s: s.norm,
+        ),
+        controls.switch("compare", "Compare post-norm, pre-norm and no norm", default=False, in_page=True),
+    ],
+)
+
+n, d_model, d_ff, blocks = settings.n_tokens, settings.d_model, settings.d_ff, settings.blocks
+kind = block.Settings(
+    heads=settings.heads,
+    residual=settings.residual,
+    norm=settings.norm,
+    order=settings.order,
+    activation=settings.activation.lower(),
+    output_projection=settings.output_projection,
+    causal=settings.causal,
+)
+x = draws.words(settings.tokens, d_model, settings.seed) if settings.tokens else draws.tokens(n, d_model, settings.seed)
+weights = [draws.block_weights(d_model, d_ff, settings.seed, settings.weight_scale, block=i) for i in range(blocks)]
+stack = list(block.stack(x, weights, kind))
+shown = stack[settings.block - 1]
+tensors = block.tensors(n, d_model, d_ff, kind)
+parameters = sum(tensor.parameters for tensor in tensors)
+multiply_adds = sum(tensor.multiply_adds for tensor in tensors)
+pre_norm = kind.norm and kind.order == "pre-norm"
+stack_output = block.final_norm(stack[-1].output, kind)
+tokens = figures.token_names(settings.tokens, n)
+dimensions = [str(i) for i in range(1, d_model + 1)]
+
+# The block with all its sizes
+left, right = st.columns([3, 2])
+with left:
+    page.figure(
+        block_figures.block_diagram(n, d_model, d_ff, kind, blocks=blocks),
+        key="diagram",
+        alt=block_words.diagram(n, d_model, d_ff, kind, blocks),
+    )
+with right:
+    st.metric("Parameters in one block", f"{parameters:,}")
+    st.metric("Multiply-adds in one block", f"{multiply_adds:,}")
+    page.findings(*block_words.size_findings(n, d_model, d_ff, kind, blocks))
+    st.caption(
+        "The lane at the right is the residual connection: it carries a sublayer's input past it, to the plus."
+        if kind.residual
+        else "There are no residual connections: everything goes through the sublayers."
+    )
+    st.caption("Shapes are tokens × dimensions; with several heads: heads × tokens × dimensions of a head.")
+
+# What flows through it
+st.subheader("What flows through it")
+settings.draw("block")
+maps = block_figures.stages(shown, kind, stack_output if pre_norm and settings.block == blocks else None)
+page.figure(
+    block_figures.stage_maps(maps, tokens),
+    key="stages",
+    alt=f"Activations of block {settings.block} of {blocks}, {n} tokens by {d_model} dimensions: {'; '.join(maps)}.",
+)
+page.findings(block_words.largest_finding(maps))
+st.caption("Random weights: the numbers mean nothing yet. What each step does to them is what to see.")
+for line in block_words.equations(n, d_model, d_ff, kind):
+    st.latex(line)
+
+# What the norm does
+st.subheader("What LayerNorm does to each token")
+settings.draw("layer_norm")
+pairs = block.norm_inputs_and_outputs(shown, kind)
+if pairs:
+    before, after = pairs[settings.layer_norm == "second"]
+    before_what = f"that go into the {settings.layer_norm} LayerNorm"
+    page.figure(
+        block_figures.mean_and_spread_chart(before, after, tokens),
+        key="norm_chart",
+        alt=block_words.norm_finding(before, after),
+    )
+    page.findings(block_words.norm_finding(before, after))
+else:
+    before, before_what = shown.attention.added, "that leave the attention sublayer"
+    page.findings("LayerNorm is off: nothing brings a token's numbers back to mean 0 and spread 1.")
+st.latex(r"\text{LN}(v) = \frac{v - \text{mean}(v)}{\sqrt{\text{variance}(v) + 10^{-6}}}")
+
+st.subheader("Which way the mean is taken")
+layer, batch = block.layer_norm(before), block.batch_norm(before)
+page.figure(
+    block_figures.norm_axes(layer, batch, tokens),
+    key="norm_axes",
+    alt=f"The same matrix after LayerNorm and after BatchNorm. {block_words.axes_finding(layer, batch)}",
+)
+page.findings(block_words.axes_finding(layer, batch))
+st.markdown(
+    f"Both maps are made of the same numbers: those {before_what}. Framed is what shares one mean and one spread. "
+    "LayerNorm needs one token alone. BatchNorm needs the others as well, so what it makes of a token depends on who "
+    "else is there; here the tokens of one sequence stand for its batch."
+)
+
+# Many blocks
+st.subheader("Block upon block")
+settings.draw("compare")
+depth = block.depth([x, *(each.output for each in stack)])
+depths = {"this setting": depth}
+if settings.compare:
+    depths = {}
+    for name, other in block_words.arrangements(kind).items():
+        depths[name] = depth if other == kind else block.depth([x, *(b.output for b in block.stack(x, weights, other))])
+final = float(block.depth([stack_output]).spread[0]) if pre_norm else None
+page.figure(
+    block_figures.depth_chart(depths, settings.block, final),
+    key="depth_chart",
+    alt=f"Spread and alikeness over {blocks} blocks. {block_words.spread_finding(depth, final)}",
+)
+page.findings(
+    block_words.spread_finding(depth, final),
+    block_words.alikeness_finding(depth, n),
+    *([block_words.comparison(depths)] if settings.compare else []),
+)
+st.caption(
+    "Spread: the standard deviation of a token's numbers, averaged over the tokens. "
+    "Alikeness: the cosine of the angle between two tokens, averaged over all pairs; 1 means the same direction. "
+    "Each block has random weights of its own."
+)
+
+# Every tensor
+st.subheader("Every tensor of one block")
+st.dataframe(
+    block_figures.tensor_table(tensors),
+    hide_index=True,
+    height="content",
+    column_config={name: st.column_config.NumberColumn(format="localized") for name in ("parameters", "multiply-adds")},
+    alt="Every tensor with its shape, parameters and multiply-adds",
+)
+
+page.notice(
+    "A block changes the numbers and keeps the shape. This is why blocks can be stacked.",
+    "Switch off the residual connections: the lane beside each sublayer is gone, and what goes in reaches the output "
+    "only through the sublayers. Compare the two curves under *Block upon block*.",
+    "Try 24 blocks with post-norm, with pre-norm and without a norm, and see where the spread goes.",
+)
+page.numbers(
+    {
+        f"Output of block {settings.block}": page.frame(shown.output, tokens, dimensions),
+        "Depth": pd.DataFrame({"spread": depth.spread, "alikeness": depth.alikeness}),
+    }
+)
+page.source(block.transformer_block, block.feed_forward, block.layer_norm)
+page.foot("transformer_block")

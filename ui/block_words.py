@@ -1,0 +1,160 @@
+"""Sentences about a transformer block that are computed from its numbers. Plain text, as in `ui.words`."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from core import block
+
+Array = np.ndarray
+
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def rounded(number: float) -> str:
+    """Three digits: 0.951, 34.6, and 2.07 · 10³² for what is far from 1."""
+    if number == 0 or 0.001 <= abs(number) < 999.5:
+        return f"{number:#.3g}".rstrip(".") if number else "0"
+    digits, power = f"{number:.2e}".split("e")
+    if int(power) == 3:
+        return f"{number:,.0f}"
+    return f"{digits} · {power_of_ten(int(power))}"
+
+
+def power_of_ten(power: int) -> str:
+    """10³², for texts that know no markup."""
+    return f"10{str(power).translate(_SUPERSCRIPTS)}"
+
+
+def between(numbers: Array) -> str:
+    """The range of some numbers; the one number where all look the same."""
+    low, high = (_decimals(float(value)) for value in (numbers.min(), numbers.max()))
+    return low if low == high else f"between {low} and {high}"
+
+
+def _decimals(number: float) -> str:
+    """Two decimals, where they say enough; no minus sign before a zero."""
+    text = f"{number:.2f}" if abs(number) < 9999.5 else rounded(number)
+    return text.removeprefix("-") if text == "-0.00" else text
+
+
+def size_findings(seq_len: int, d_model: int, d_ff: int, settings: block.Settings, blocks: int) -> list[str]:
+    """What the sizes in the diagram come to."""
+    counts = {tensor.name: tensor.parameters for tensor in block.tensors(seq_len, d_model, d_ff, settings)}
+    feed_forward = counts["hidden layer"] + counts["feed-forward output"]
+    total = sum(counts.values())
+    stacked = [f"{blocks} blocks together: {blocks * total:,} parameters."] if blocks > 1 else []
+    return [
+        f"{seq_len} × {d_model} goes in, {seq_len} × {d_model} comes out.",
+        f"{total - feed_forward:,} parameters belong to attention, {feed_forward:,} to the feed-forward network.",
+        *stacked,
+        f"A full block of this size in PyTorch has {block.block_parameters(d_model, d_ff):,}: with W_O, with a bias "
+        "for every projection, and with a gain and a bias in each of two norms.",
+    ]
+
+
+def diagram(seq_len: int, d_model: int, d_ff: int, settings: block.Settings, blocks: int) -> str:
+    """The diagram in words: what is made, in order, with shapes and parameters."""
+    steps = [
+        f"{tensor.name} {' × '.join(map(str, tensor.shape))}"
+        + (f" ({tensor.parameters:,} parameters)" if tensor.parameters else "")
+        for tensor in block.tensors(seq_len, d_model, d_ff, settings)
+    ]
+    stacked = f"{blocks} blocks of this kind. " if blocks > 1 else ""
+    return f"{stacked}From top to bottom: {', then '.join(steps)}."
+
+
+def equations(seq_len: int, d_model: int, d_ff: int, settings: block.Settings) -> list[str]:
+    """LaTeX: the two sublayers, and the feed-forward one with its sizes."""
+    pre_norm = settings.norm and settings.order == "pre-norm"
+
+    def norm(x: str) -> str:
+        return rf"\text{{LN}}({x})"
+
+    def sublayer(function: str, x: str) -> str:
+        inner = rf"\text{{{function}}}({norm(x) if pre_norm else x})"
+        added = f"{x} + {inner}" if settings.residual else inner
+        return norm(added) if settings.norm and not pre_norm else added
+
+    activation = {"relu": "ReLU", "gelu": "GELU"}[settings.activation]
+    n, d, f = seq_len, d_model, d_ff
+    return [
+        f"a = {sublayer('Attention', 'x')}",
+        rf"\text{{output}} = {sublayer('FFN', 'a')}",
+        rf"\text{{FFN}}(v) = \text{{{activation}}}(v W_1 + b_1)\, W_2 + b_2",
+        rf"({n} \times {d}) \cdot ({d} \times {f}) = {n} \times {f}",
+        rf"({n} \times {f}) \cdot ({f} \times {d}) = {n} \times {d}",
+    ]
+
+
+def largest_finding(maps: Mapping[str, Array]) -> str:
+    """In which of the maps the largest magnitude stands. Args: maps (n, d_model) by title."""
+    largest = {title: float(np.abs(values).max()) for title, values in maps.items()}
+    title = max(largest, key=lambda name: largest[name])
+    if not largest[title]:
+        return "All maps share one colour scale, and every number in them is 0."
+    return f"All maps share one colour scale. The largest number in size, {rounded(largest[title])}, is in “{title}”."
+
+
+def norm_finding(before: Array, after: Array) -> str:
+    """Every token's mean and spread before and after LayerNorm. Args: before, after (n, d_model)."""
+    (mean_before, spread_before), (mean_after, spread_after) = (block.mean_and_spread(x) for x in (before, after))
+    tokens = f"the {len(before)} tokens have" if len(before) > 1 else "the token has"
+    return (
+        f"Before LayerNorm {tokens} mean {between(mean_before)} and spread {between(spread_before)}; "
+        f"after it mean {between(mean_after)} and spread {between(spread_after)}."
+    )
+
+
+def axes_finding(layer: Array, batch: Array) -> str:
+    """Means of rows and columns after both norms. Args: the same matrix after LayerNorm and after BatchNorm."""
+    lines = []
+    for name, x in (("LayerNorm", layer), ("BatchNorm", batch)):
+        rows, columns = block.mean_and_spread(x)[0], block.mean_and_spread(x, axis=0)[0]
+        lines.append(f"After {name}: means of the rows {between(rows)}, means of the columns {between(columns)}.")
+    if np.abs(batch.mean(axis=0)).max() > 0.005:
+        lines.append("The tokens are all but equal: the spread of a column is lost in rounding, and its mean with it.")
+    if len(layer) == 1:
+        lines.append("There is one token: each column holds one number, which is its own mean, and BatchNorm leaves 0.")
+    return "\n".join(lines)
+
+
+def spread_finding(depth: block.Depth, final: float | None) -> str:
+    """What the spread does from the input to the last block."""
+    first, last, blocks = depth.spread[0], depth.spread[-1], len(depth.spread) - 1
+    dead = np.flatnonzero(depth.spread == 0)
+    if dead.size:
+        end = f"After block {dead[0]} it is exactly 0: nothing is left to tell one dimension from another."
+    else:
+        end = f"After block {blocks} it is {rounded(last)}, {rounded(last / first)} times the input's."
+    normed = f" The final norm brings it to {rounded(final)}." if final is not None else ""
+    return f"Spread of the input: {rounded(first)}. {end}{normed}"
+
+
+def alikeness_finding(depth: block.Depth, tokens: int) -> str:
+    """How alike the tokens are, at the input and after the last block."""
+    if tokens == 1:
+        return "There is one token, and no other to compare it with."
+    first, last = depth.alikeness[0], depth.alikeness[-1]
+    if not np.isfinite(last):
+        end = "; after the last block no two tokens are left that are not all zeros."
+    else:
+        end = f", {_decimals(last)} after the last block."
+    return f"Alikeness of the tokens: {_decimals(first)} at the input{end}"
+
+
+def arrangements(settings: block.Settings) -> dict[str, block.Settings]:
+    """Both orders and no norm at all, everything else as set, by name; what is set says so."""
+    kinds = {
+        "post-norm": replace(settings, norm=True, order="post-norm"),
+        "pre-norm": replace(settings, norm=True, order="pre-norm"),
+        "no norm": replace(settings, norm=False),
+    }
+    return {f"{name} (this setting)" if kind == settings else name: kind for name, kind in kinds.items()}
+
+
+def comparison(depths: Mapping[str, block.Depth]) -> str:
+    """The spread after the last block, for each of several arrangements."""
+    said = ", ".join(f"{name} {rounded(depth.spread[-1])}" for name, depth in depths.items())
+    return f"Spread after the last block, with the same weights: {said}."
