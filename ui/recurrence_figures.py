@@ -1,0 +1,306 @@
+"""The pictures of the page "Recurrence or all at once"."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from core.recurrence import Costs, Crossings, Timing
+from ui import figures
+
+Array = np.ndarray
+Part = dict[str, Any]  # of a figure: a trace, an axis, a title
+
+LINKS_UP_TO = 24  # tokens: beyond, the n² links of attention would be one grey area
+_RNN, _ATTENTION = 0, 1  # the kinds of colour, dash and marker that `figures.lines` gives to its first and second curve
+
+
+def dependencies(names: Sequence[str]) -> go.Figure:
+    """Which step computes which token, for a recurrent network and for self-attention. Args: the tokens' names.
+
+    Links lead from what is needed to the result. Step 0 holds the tokens' own vectors, which are given.
+    """
+    n = len(names)
+    tokens = range(1, n + 1)
+    links = [((t - 1, t - 1), (t, t)) for t in tokens[1:]]
+    all_links: list[tuple[tuple[int, int], tuple[int, int]]] = []
+    if n <= LINKS_UP_TO:
+        links += [((t, 0), (t, t)) for t in tokens]
+        all_links = [((key, 0), (query, 1)) for query in tokens for key in tokens]
+    token_axis = _token_axis(names, most=8) | dict(title="token")
+    step_axis = dict(
+        range=[-0.06 * n - 0.2, 1.06 * n + 0.2],
+        dtick=1 if n <= 10 else None,
+        zeroline=False,
+        tickfont=dict(size=figures.TICK_FONT),
+    )
+    figure = dict(
+        data=[
+            _links(links) | dict(name="needed for"),
+            _links(all_links, width=1.5 if n <= 8 else 0.6) | dict(showlegend=False, xaxis="x2"),
+            _given(names) | dict(name="given"),
+            _given(names) | dict(showlegend=False, xaxis="x2"),
+            _computed(names, list(tokens), _RNN) | dict(name="computed by the RNN"),
+            _computed(names, [1] * n, _ATTENTION) | dict(name="computed by attention", xaxis="x2"),
+        ],
+        layout=dict(
+            xaxis=token_axis | dict(domain=[0, 0.47]),
+            xaxis2=token_axis | dict(domain=[0.53, 1]),
+            yaxis=step_axis | dict(title="sequential step"),
+            annotations=[
+                _title(f"RNN: {n} step{'s' if n > 1 else ''}", 0.235, 1),
+                _title("Attention: 1 step", 0.765, 1),
+            ],
+            legend=dict(
+                orientation="h",
+                yref="container",
+                y=0,
+                yanchor="bottom",
+                x=0,
+                font=dict(size=figures.TICK_FONT),
+                itemsizing="constant",
+            ),
+        ),
+    )
+    return figures.finish(figure, 400)
+
+
+def multiply_adds(counts: Sequence[Costs], lengths: Sequence[int], crossings: Crossings, now: int) -> go.Figure:
+    """Multiply-adds against the length, both axes logarithmic, with the two crossings. `now`: the length chosen."""
+    mixing = {length: cost.mixing for length, cost in zip(lengths, counts, strict=True)}
+    curves = {
+        "RNN": [cost.rnn for cost in counts],
+        "attention, all of it": [cost.attention for cost in counts],
+        "its projections": [cost.projections for cost in counts],
+        "its mixing": list(mixing.values()),
+    }
+    marks = [
+        dict(
+            type="scatter",
+            x=[length],
+            y=[mixing[length]],
+            name=f"{name} at n = {length}",
+            mode="markers",
+            marker=dict(symbol=symbol, size=15, color=figures.HIGHLIGHT, line=dict(color="white", width=1)),
+            hovertemplate=f"{name}<br>n = %{{x}}<br>%{{y:,}} multiply-adds<extra></extra>",
+        )
+        for name, length, symbol in (
+            ("mixing = RNN", crossings.rnn, "star"),
+            ("mixing = projections", crossings.projections, "diamond"),
+        )
+    ]
+    return _against_length(curves, lengths, now, "multiply-adds", marks)
+
+
+def steps_and_paths(counts: Sequence[Costs], lengths: Sequence[int], now: int) -> go.Figure:
+    """Sequential steps, longest path and entries of the attention map against the length, both axes logarithmic.
+
+    From two tokens on, attention's steps and its longest path are the same number and one curve.
+    """
+    curves = {
+        "RNN: steps": [cost.rnn_steps for cost in counts],
+        "attention: steps, longest path": [cost.attention_steps for cost in counts],
+        "RNN: longest path": [cost.rnn_path for cost in counts],
+        "attention: map entries": [cost.weights for cost in counts],
+    }
+    return _against_length(curves, lengths, now, "number")
+
+
+def times(timings: Sequence[Timing]) -> go.Figure:
+    """Measured milliseconds against the length, both axes logarithmic."""
+    lengths = np.array([timing.seq_len for timing in timings])
+    figure = figures.lines(
+        {
+            "RNN": (lengths, 1e3 * np.array([timing.rnn for timing in timings])),
+            "self-attention": (lengths, 1e3 * np.array([timing.attention for timing in timings])),
+        },
+        x_title="sequence length n",
+        y_title="milliseconds",
+        log_x=True,
+        log_y=True,
+    )
+    largest = max(max(timing.rnn, timing.attention) for timing in timings)
+    smallest = min(min(timing.rnn, timing.attention) for timing in timings)
+    figure.update_xaxes(tickvals=lengths.tolist(), ticktext=[str(length) for length in lengths])
+    figure.update_yaxes(_decades([1e3 * smallest, 1e3 * largest]))
+    return figure
+
+
+def memory(reach: Array, weights: Array, names: Sequence[str]) -> go.Figure:
+    """What the last state answers to each token (logarithmic), above the last token's attention weights (linear).
+
+    Norms that are 0 have no place on a logarithmic axis and are left out. They go over the wire in full precision:
+    float32 would end at 1e-45.
+    """
+    n = len(names)
+    places, full_names = np.arange(1, n + 1), figures.axis_names(names)
+    token_axis = _token_axis(names, most=16)
+    figure = dict(
+        data=[
+            dict(
+                type="scatter",
+                x=places,
+                y=np.where(reach > 0, reach, np.nan),
+                mode="lines+markers" if n <= 40 else "lines",
+                line=dict(color=figures.COLOURS[_RNN], dash=figures.DASHES[_RNN], width=3),
+                marker=dict(symbol=figures.MARKERS[_RNN], size=9),
+                customdata=full_names,
+                hovertemplate="token %{customdata}<br>norm %{y:.3g}<extra></extra>",
+            ),
+            dict(
+                type="bar",
+                xaxis="x2",
+                yaxis="y2",
+                x=places,
+                y=weights.astype(np.float32),
+                marker=dict(color=figures.COLOURS[_ATTENTION], line=dict(width=0)),
+                texttemplate="%{y:.2f}" if n <= figures.CELL_TEXT_UP_TO else None,
+                textposition="outside",
+                textfont=dict(size=figures.TICK_FONT),
+                cliponaxis=False,
+                customdata=full_names,
+                hovertemplate="token %{customdata}<br>weight %{y:.4g}<extra></extra>",
+            ),
+        ],
+        layout=dict(
+            xaxis=token_axis | dict(anchor="y"),
+            xaxis2=token_axis | dict(anchor="y2", title="token"),
+            yaxis=_decades(reach) | dict(domain=[0.57, 1], title="norm of ∂h<sub>T</sub>/∂x<sub>t</sub>"),
+            yaxis2=dict(
+                anchor="x2",
+                domain=[0, 0.41],
+                range=[0, 1.15 * float(weights.max())],
+                title="weight",
+                tickfont=dict(size=figures.TICK_FONT),
+            ),
+            annotations=[
+                _title("RNN: answer of the last state", 0.5, 1),
+                _title("Attention: weights of the last token", 0.5, 0.41),
+            ],
+            showlegend=False,
+        ),
+    )
+    return figures.finish(figure, 520)
+
+
+def _title(text: str, x: float, y: float) -> Part:
+    """The title of one panel, above it."""
+    return dict(text=text, x=x, y=y, xref="paper", yref="paper", xanchor="center", yanchor="bottom", showarrow=False)
+
+
+def _links(links: Iterable[tuple[tuple[int, int], tuple[int, int]]], width: float = 1.5) -> Part:
+    """One trace of separate lines, each from (token, step) to (token, step)."""
+    points = [point for start, end in links for point in (start, end, (None, None))]
+    return dict(
+        type="scatter",
+        x=[x for x, _ in points],
+        y=[y for _, y in points],
+        mode="lines",
+        line=dict(color=figures.MUTED, width=width),
+        hoverinfo="skip",
+    )
+
+
+def _given(names: Sequence[str]) -> Part:
+    return dict(
+        type="scatter",
+        x=list(range(1, len(names) + 1)),
+        y=[0] * len(names),
+        mode="markers",
+        marker=dict(symbol="circle-open", size=_mark_size(names), color=figures.MUTED, line=dict(width=2)),
+        customdata=figures.axis_names(names),
+        hovertemplate="token %{customdata}<br>its vector is given<extra></extra>",
+    )
+
+
+def _computed(names: Sequence[str], steps: Sequence[int], kind: int) -> Part:
+    return dict(
+        type="scatter",
+        x=list(range(1, len(names) + 1)),
+        y=list(steps),
+        mode="markers",
+        marker=dict(symbol=figures.MARKERS[kind], size=_mark_size(names), color=figures.COLOURS[kind]),
+        customdata=figures.axis_names(names),
+        hovertemplate="token %{customdata}<br>computed at step %{y}<extra></extra>",
+    )
+
+
+def _mark_size(names: Sequence[str]) -> int:
+    return 13 if len(names) <= 16 else 9 if len(names) <= 64 else 4
+
+
+def _token_axis(names: Sequence[str], most: int) -> Part:
+    """A numeric axis from token 1 on, labelled with at most `most` short names: repeated words stay apart."""
+    shown = range(0, len(names), -(-len(names) // most))
+    return dict(
+        tickmode="array",
+        tickvals=[place + 1 for place in shown],
+        ticktext=[figures.escape(figures.shorten(names[place], 10)) for place in shown],
+        tickfont=dict(size=figures.TICK_FONT),
+        range=[0.5 - 0.02 * len(names), len(names) + 0.5 + 0.02 * len(names)],
+        showgrid=False,
+        zeroline=False,
+    )
+
+
+def _against_length(
+    curves: Mapping[str, Sequence[int]], lengths: Sequence[int], now: int, y_title: str, marks: Sequence[Part] = ()
+) -> go.Figure:
+    """Counts against the length, both axes logarithmic; powers of two are labelled and the length chosen is marked."""
+    powers = [2**i for i in range(12) if lengths[0] <= 2**i <= lengths[-1]]
+    data = [
+        dict(
+            type="scatter",
+            x=np.array(lengths, dtype=np.float32),
+            y=np.array(counts, dtype=np.float32),
+            name=name,
+            mode="lines",
+            line=dict(color=figures.COLOURS[kind], dash=figures.DASHES[kind], width=3),
+            hovertemplate=f"n = %{{x}}<br>%{{y:,}}<extra>{name}</extra>",
+        )
+        for kind, (name, counts) in enumerate(curves.items())
+    ]
+    first, last = np.log10(min(now, lengths[0])), np.log10(lengths[-1])
+    layout = dict(
+        xaxis=dict(
+            type="log",
+            title="sequence length n",
+            tickvals=powers,
+            ticktext=[str(power) for power in powers],
+            tickfont=dict(size=figures.TICK_FONT),
+            range=[first - 0.03, last + 0.03],
+        ),
+        yaxis=_decades([count for counts in curves.values() for count in counts]) | dict(title=y_title),
+        legend=dict(orientation="h", y=1.02, yanchor="bottom", x=0, font=dict(size=figures.TICK_FONT)),
+        shapes=[
+            dict(type="line", x0=now, x1=now, y0=0, y1=1, yref="paper", line=dict(color=figures.MUTED, dash="dot"))
+        ],
+        annotations=[
+            dict(
+                text=f"n = {now}",
+                x=np.log10(now),
+                xanchor="right" if np.log10(now) > (first + last) / 2 else "left",
+                y=1,
+                yref="paper",
+                yanchor="top",
+                showarrow=False,
+                font=dict(size=figures.TICK_FONT),
+            )
+        ],
+    )
+    return figures.finish(dict(data=[*data, *marks], layout=layout), 460)
+
+
+def _decades(values: Array | Sequence[float]) -> Part:
+    """A logarithmic axis over whole decades around the positive ones of these values, with at most 7 labels."""
+    logarithms = np.log10([value for value in values if value > 0])
+    low, high = int(np.floor(logarithms.min())), int(np.ceil(logarithms.max()))
+    high = max(high, low + 1)
+    return dict(
+        type="log",
+        range=[low - 0.1, high + 0.1],
+        dtick=-(-(high - low) // 6),
+        exponentformat="power",
+        tickfont=dict(size=figures.TICK_FONT),
+    )

@@ -1,0 +1,135 @@
+"""Sentences of the page "Recurrence or all at once", computed from the numbers beside them. Plain text."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from core.recurrence import Costs, Crossings, Timing
+
+Array = np.ndarray
+
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def number(value: float) -> str:
+    """Three digits, with a power of ten only where a plain number would be hard to read: 0.0123, 1,234, 1.2 × 10⁻⁷."""
+    if value == 0 or 1e-3 <= abs(value) < 1e6:
+        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    digits, exponent = f"{value:.1e}".split("e")
+    return f"{digits} × 10{str(int(exponent)).translate(_RAISED)}"
+
+
+def steps(costs: Costs) -> list[str]:
+    """Who has to wait for whom."""
+    n = costs.rnn_steps
+    if n == 1:
+        return ["With a single token there is nothing to wait for: both need 1 step."]
+    return [
+        f"RNN: {n} steps, one after the other. The last token waits for the {_many(n - 1, 'token')} before it.",
+        f"Self-attention: 1 step. No token waits for another, but each looks at all {n}: "
+        f"{costs.weights:,} links, n² of them.",
+    ]
+
+
+def cost_table(costs: Costs) -> dict[str, tuple[str, str]]:
+    """The exact counts, row by row: (recurrent network, self-attention)."""
+    return {
+        "Multiply-adds: projections": ("none", f"4·n·d² = {costs.projections:,}"),
+        "Multiply-adds: mixing (scores, weighted sums)": ("none", f"2·n²·d = {costs.mixing:,}"),
+        "Multiply-adds: all": (f"2·n·d² = {costs.rnn:,}", f"{costs.attention:,}"),
+        "Sequential steps, the sequence being given": (f"n = {costs.rnn_steps}", f"{costs.attention_steps}"),
+        "Sequential steps, writing n new tokens": (f"n = {costs.generation_steps}", f"n = {costs.generation_steps}"),
+        "Longest path between two tokens": (f"n − 1 = {costs.rnn_path}", f"{costs.attention_path}"),
+        "Entries of the attention map": ("none", f"n² = {costs.weights:,}"),
+    }
+
+
+def cost_findings(costs: Costs, crossings: Crossings) -> list[str]:
+    """Who does more work, and where the curves cross. Each number is exact."""
+    n, d = costs.rnn_steps, crossings.rnn
+    compared = "less than" if costs.mixing < costs.rnn else "more than" if costs.mixing > costs.rnn else "as much as"
+    return [
+        f"Self-attention does {number(costs.attention / costs.rnn)} times the multiply-adds of this RNN. "
+        f"With its projections it always does more: 2 + n/d times as many.",
+        f"Its mixing alone, at n = {n} and d = {d}, costs {compared} the RNN. It costs as much as the RNN at n = d = "
+        f"{crossings.rnn}, and as much as attention's own projections at n = 2d = {crossings.projections}.",
+        f"Attention also pays with a map of n² = {_many(costs.weights, 'weight')}. "
+        "Its gain is that no token has to wait for another.",
+    ]
+
+
+def time_findings(timings: Sequence[Timing]) -> list[str]:
+    """What the measurement says, whatever came out. Args: timings by growing length."""
+    faster = [timing.seq_len for timing in timings if timing.attention < timing.rnn]
+    slower = [timing.seq_len for timing in timings if timing.attention >= timing.rnn]
+    if not faster:
+        first = "Self-attention was faster at none of these lengths."
+    elif not slower:
+        first = "Self-attention was faster at every length measured."
+    else:
+        first = f"Self-attention was faster at {_listed(faster)} tokens, and not at {_listed(slower)}."
+    last = timings[-1]
+    quick, slow = sorted((("the RNN", last.rnn), ("self-attention", last.attention)), key=lambda pair: pair[1])
+    found = [
+        first,
+        f"At {last.seq_len:,} tokens the RNN took {number(1e3 * last.rnn)} ms and self-attention "
+        f"{number(1e3 * last.attention)} ms: {quick[0]} was {number(slow[1] / quick[1])} times as fast as {slow[0]}.",
+    ]
+    if len(timings) > 1:
+        before = timings[-2]
+        found.append(
+            f"From {before.seq_len:,} to {last.seq_len:,} tokens the RNN's time was multiplied by "
+            f"{number(last.rnn / before.rnn)}, self-attention's by {number(last.attention / before.attention)}."
+        )
+    return found
+
+
+def memory_findings(reach: Array, weights: Array, names: Sequence[str]) -> list[str]:
+    """How far the first token reaches in both. Args: reach, weights (n,); the tokens' names."""
+    best = int(weights.argmax())
+    n = len(names)
+    if n == 1:
+        return ["With a single token the first one is the last one, and attention gives it the whole weight, 1."]
+    found = [
+        _first_reaches(reach, names),
+        f"Self-attention gives token {names[0]} the weight {number(weights[0])}, in one step, however far away it is. "
+        f"The largest weight has token {names[best]}: {number(weights[best])}.",
+    ]
+    lost = int(np.count_nonzero(reach == 0))
+    if lost:
+        found.insert(1, f"Not drawn: {_many(lost, 'token')} with a norm too small for a floating-point number.")
+    return found
+
+
+def jacobian(seq_len: int) -> str:
+    """LaTeX: the Jacobian of the last state to the first token, as the product that is computed."""
+    n = seq_len
+    factors = "" if n == 1 else rf"D_{{{n}}} W_h^\top " + ("" if n == 2 else rf"D_{{{n - 1}}} W_h^\top \cdots ")
+    return (
+        rf"\begin{{gathered}} \frac{{\partial h_{{{n}}}}}{{\partial x_1}} = {factors}D_1 W_x^\top \\ "
+        r"D_t = \text{diag}(1 - h_t^2) \end{gathered}"
+    )
+
+
+def _first_reaches(reach: Array, names: Sequence[str]) -> str:
+    """One sentence: the first token's reach as a share of the last one's."""
+    n = len(names)
+    if reach[0] == 0:
+        return (
+            f"RNN: of token {names[0]} the last state shows no trace that a floating-point number can hold "
+            f"(the smallest is 4.9 × 10⁻³²⁴), after {_many(n - 1, 'step')}."
+        )
+    share = reach[0] / reach[-1]
+    return (
+        f"RNN: token {names[0]} reaches the last state with {number(share)} times what the last token does, over "
+        f"{_many(n - 1, 'step')}. Each step multiplies it by {number(share ** (1 / (n - 1)))} on average."
+    )
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def _listed(values: Sequence[int]) -> str:
+    texts = [f"{value:,}" for value in values]
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
