@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
 import streamlit as st
 
@@ -27,6 +27,7 @@ class Settings:
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
+        self.wanted: dict[str, Any] = {}  # what was chosen, or the page's default: legal or not
         self.sentences: dict[str, Tokens] = {}  # of each sentence box, by its name
 
     def __getattr__(self, name: str) -> Any:
@@ -37,7 +38,7 @@ class Settings:
     @property
     def tokens(self) -> tuple[str, ...]:
         """The typed sentence's tokens; none where the lesson's random tokens are wanted."""
-        return self.sentences["sentence"].tokens
+        return self.sentences["sentence"].tokens if "sentence" in self.sentences else ()
 
     @property
     def n_tokens(self) -> int:
@@ -46,6 +47,7 @@ class Settings:
 
     def take(self, control: "Control", wanted: Any) -> Any:
         """Enter the legal value nearest to the wanted one, and return it."""
+        self.wanted[control.name] = wanted
         self.values[control.name] = value = control.nearest(wanted if control.applies(self) else control.default, self)
         if isinstance(control, Sentence):
             kept = _tokenize(value).tokens
@@ -65,13 +67,11 @@ class Control:
     in_page: bool = False  # drawn by the page with settings.draw(name), not in the sidebar
     only_if: Callable[[Settings], bool] | None = None  # where it is False, the control is not drawn and rests
 
-    several: ClassVar[bool] = False  # may stand in the link several times; `read` then gets all, with commas
-
     def read(self, text: str) -> Any:
         """The value that a link's text means. Raises ValueError with the reason, to follow the name."""
         return text
 
-    def write(self, value: Any) -> str | list[str]:
+    def write(self, value: Any) -> str:
         """The value as the link spells it."""
         return str(value)
 
@@ -169,10 +169,16 @@ class Seed(Slider):
 
 
 @dataclass(frozen=True)
-class Choice(Control):
-    """A whole number among those that the controls before it allow."""
+class Dependent(Control):
+    """Whole numbers to choose from, which the controls before it decide."""
 
     options: Callable[[Settings], Sequence[int]] = lambda settings: (1,)
+
+
+@dataclass(frozen=True)
+class Choice(Dependent):
+    """One of the numbers."""
+
     complaint: Callable[[float, Settings], str] | None = None  # about a value between two options
 
     def read(self, text: str) -> float:
@@ -224,20 +230,14 @@ class Option(Control):
 
 
 @dataclass(frozen=True)
-class Flags(Control):
-    """Any of the whole numbers that the controls before it allow, as a tuple; none by default.
-
-    In the link as Streamlit writes it, off=2&off=5; off=2,5 is understood too.
-    """
-
-    several: ClassVar[bool] = True
-    options: Callable[[Settings], Sequence[int]] = lambda settings: (1,)
+class Flags(Dependent):
+    """Any of the numbers, as a tuple; with commas between them in the link."""
 
     def read(self, text: str) -> tuple[float, ...]:
         return tuple(_number(part) for part in text.split(",") if part.strip())
 
-    def write(self, value: Sequence[float]) -> list[str]:
-        return [plain(number) for number in value]
+    def write(self, value: Sequence[float]) -> str:
+        return ",".join(plain(number) for number in value)
 
     def nearest(self, value: Sequence[float], settings: Settings) -> tuple[int, ...]:
         options = self.options(settings)
@@ -251,7 +251,7 @@ class Flags(Control):
         return f"{self.name} {quoted(', '.join(wrong))} is outside {min(options)} to {max(options)}"
 
     def showing(self, value: Sequence[float]) -> str:
-        return f"showing {', '.join(self.write(value)) or 'none'}"
+        return f"showing {self.write(value) or 'none'}"
 
     def widget(self, settings: Settings, **shared: Any) -> tuple[int, ...]:
         return tuple(st.pills(options=list(self.options(settings)), selection_mode="multi", **shared))

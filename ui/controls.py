@@ -2,15 +2,15 @@
 
 A page lists its controls; `open_page` draws them and returns the settings, which are always legal.
 
-- What the reader chose is remembered by name (`Memory.chosen`), and what has to be shown instead does not
-  replace it: 4 heads chosen show as 3 while d_model is 18, and as 4 again at 20.
-- A page is entered through one door (`read_link`): it checks the whole link before any widget exists, tells
+- What the reader chose is remembered by name (`Memory.chosen`), and what has to be shown instead does not replace it:
+  4 heads chosen show as 3 while d_model is 18, and as 4 again at 20.
+- A page is entered through one door (`ui.link.read_link`): it checks the whole link before any widget exists, tells
   what it corrected, and the browser is sent to the clean link.
-- From then on Streamlit keeps link and widgets together (`bind="query-params"`), without the defaults.
+- From then on Streamlit keeps link and widgets together (`bind="query-params"`), without the defaults; only the
+  controls that depend on others are written into the link here (`_link_dependent` says why).
 """
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,7 @@ from ui.control_kinds import (
     MAX_SEED,
     Choice,
     Control,
+    Dependent,
     Flags,
     Length,
     Option,
@@ -30,8 +31,8 @@ from ui.control_kinds import (
     Slider,
     Switch,
     plain,
-    quoted,
 )
+from ui.link import read_link, resolve, same, write_link
 
 
 def slider(name: str, label: str, low: float, high: float, *, step: float = 1, default: float, **more: Any) -> Control:
@@ -74,6 +75,11 @@ def choice_up_to(
     return Choice(name, label, default, options=lambda s: range(low, max(low, high(s)) + 1), **more)
 
 
+def flags(name: str, label: str, *, low: int = 1, high: Callable[[Settings], int], **more: Any) -> Control:
+    """Any of the whole numbers from `low` to a bound that the controls before it decide; none by default."""
+    return Flags(name, label, (), options=lambda s: range(low, max(low, high(s)) + 1), **more)
+
+
 def switch(name: str, label: str, *, default: bool, **more: Any) -> Control:
     """On or off; `true` or `false` in the link."""
     return Switch(name, label, default, **more)
@@ -82,11 +88,6 @@ def switch(name: str, label: str, *, default: bool, **more: Any) -> Control:
 def option(name: str, label: str, options: Sequence[str], *, default: str, **more: Any) -> Control:
     """One of a few short words, which stand in the link as they stand on the screen."""
     return Option(name, label, default, options=tuple(options), **more)
-
-
-def flags(name: str, label: str, *, low: int = 1, high: Callable[[Settings], int], **more: Any) -> Control:
-    """Any of the whole numbers from `low` to a bound that the controls before it decide; none by default."""
-    return Flags(name, label, (), options=lambda s: range(low, max(low, high(s)) + 1), **more)
 
 
 def seed(*, default: int = 0, **more: Any) -> Control:
@@ -104,55 +105,6 @@ def source(**more: Any) -> Control:
     return Sentence("source", "Second sentence", "", **more)
 
 
-def resolve(controls: Iterable[Control], chosen: Mapping[str, Any]) -> Settings:
-    """The legal settings nearest to what was chosen; the page's default where nothing was."""
-    settings = Settings()
-    for control in controls:
-        settings.take(control, chosen.get(control.name, control.default))
-    return settings
-
-
-def read_link(
-    controls: Iterable[Control], link: Mapping[str, Sequence[str]], chosen: Mapping[str, Any]
-) -> tuple[dict[str, Any], list[str]]:
-    """What is chosen once the link has spoken, and a sentence for every value that cannot be shown as it is.
-
-    `link` has all the texts given for each name. It speaks for these names and leaves the others as chosen.
-    """
-    after, notes, settings = dict(chosen), [], Settings()
-    for control in controls:
-        name, texts = control.name, link.get(control.name, ())
-        wanted = chosen.get(name, control.default)
-        complaint = f"{name} stands in the link {len(texts)} times" if len(texts) > 1 and not control.several else ""
-        try:
-            wanted = control.read(",".join(texts) if control.several else texts[-1]) if texts else wanted
-        except ValueError as error:
-            complaint = f"{name} {error}"
-        value = settings.take(control, wanted)
-        drawn = control.drawn(settings)
-        if not complaint and not _same(value, wanted) and (texts or drawn):
-            complaint = control.problem(wanted, settings)
-        if complaint:
-            notes.append(f"{complaint}: {control.showing(value)}.")
-        if texts and drawn:
-            after[name] = value
-    unknown = [quoted(name) for name in link if name not in settings.values]
-    if unknown:
-        listed = ", ".join(unknown[:5]) + (", …" if len(unknown) > 5 else "")
-        notes.append(f"The link names what this page does not have: {listed}.")
-    return after, notes
-
-
-def write_link(controls: Iterable[Control], settings: Settings) -> dict[str, str | list[str]]:
-    """The clean link of these settings: the controls that are drawn and differ from the page's defaults."""
-    return {
-        control.name: control.write(settings.values[control.name])
-        for control in controls
-        if control.drawn(settings)
-        and not _same(settings.values[control.name], control.nearest(control.default, settings))
-    }
-
-
 @dataclass
 class Memory:
     """What one session remembers of its controls."""
@@ -160,23 +112,26 @@ class Memory:
     page: str = ""  # the page that was entered last
     chosen: dict[str, Any] = field(default_factory=dict)  # by the reader or a link, by name
     changed: list[str] = field(default_factory=list)  # the browser reports these names since the last run
-    placed: dict[str, set[Any]] = field(default_factory=dict)  # values shown unasked since the last choice
-    notes: list[str] = field(default_factory=list)  # what the door has to tell
+    moved: set[str] = field(default_factory=set)  # the same, for the run that is on
+    drawn: dict[str, list[int]] = field(default_factory=dict)  # the options that each `Dependent` was drawn with
+    link: dict[str, str] = field(default_factory=dict)  # the clean link of this run
+    notes: list[str] = field(default_factory=list)  # what the door has to say
     astray: bool = False  # a widget shows something else than it was told to
 
-    def take_changes(self) -> None:
+    def take_changes(self, controls: Iterable[Control]) -> None:
         """Move what the reader changed into `chosen`.
 
-        While a key is held, the browser may report, beside the control that moves, an older value of another
-        one, because it has not heard yet that it was replaced. Such an echo is no choice.
+        A `Dependent` counts only if its options are still the ones it was drawn with. While a key moves d_model, the
+        browser reports old numbers of heads, because it has not heard yet that they were replaced.
         """
-        changed, self.changed = self.changed, []
-        for name in changed:
+        self.moved, self.changed = set(self.changed), []
+        dependent = {control.name: control for control in controls if isinstance(control, Dependent)}
+        for name in sorted(self.moved, key=dependent.__contains__):  # the dependent ones last
             value = _held(st.session_state.get(name))
-            echo = len(changed) > 1 and value in self.placed.get(name, ())
-            if value is not None and not echo:
+            if name in dependent and self.drawn.get(name) != _options(dependent[name], resolve(controls, self.chosen)):
+                self.moved.remove(name)
+            elif value is not None:
                 self.chosen[name] = value
-                self.placed.pop(name, None)
                 self.notes = []
 
 
@@ -186,12 +141,13 @@ def open_page(name: str, controls: Sequence[Control | str]) -> Settings:
     Call it below the title: what the link got wrong is told where it is called.
     """
     memory = _memory()
-    memory.take_changes()
     real = [control for control in controls if isinstance(control, Control)]
+    memory.take_changes(real)
     if memory.page != name:
         _enter(memory, name, real)
     settings = resolve(real, memory.chosen)
     settings.draw = lambda key: _draw_in_page(key, real, settings)
+    memory.link = write_link(real, settings)
     if memory.notes:
         with st.container(border=True):
             st.text("\n".join(memory.notes))  # not Markdown: it quotes what the link said
@@ -203,6 +159,7 @@ def open_page(name: str, controls: Sequence[Control | str]) -> Settings:
                 _draw(control, settings)
         _buttons(real)
     _follow_history(real)
+    _link_dependent(real)
     return settings
 
 
@@ -211,7 +168,7 @@ def _enter(memory: Memory, name: str, controls: Sequence[Control]) -> None:
     link = _link()
     memory.chosen, memory.notes = read_link(controls, link, memory.chosen)
     clean = write_link(controls, resolve(controls, memory.chosen))
-    if link != {key: [text] if isinstance(text, str) else text for key, text in clean.items()}:
+    if link != {key: [text] for key, text in clean.items()}:
         st.switch_page(navigation.page_of(navigation.entry(name)), query_params=clean)
 
 
@@ -225,25 +182,29 @@ def _draw(control: Control, settings: Settings) -> None:
     memory, name, value = _memory(), control.name, settings.values[control.name]
     if not control.applies(settings):
         return
+    if isinstance(control, Dependent):
+        memory.drawn[name] = _options(control, settings)
     if not control.drawn(settings):
         st.text(control.fixed(settings))
         return
-    # Only where it differs: assigning the same value again would undo fast key presses.
-    if not _same(_held(st.session_state.get(name, control.nearest(control.default, settings))), value):
+    dependent = isinstance(control, Dependent)
+    # Assigning a value that the browser has would undo fast key presses, so not to the control that moves.
+    differs = not same(_held(st.session_state.get(name, control.nearest(control.default, settings))), value)
+    unheard = st.query_params.get(name) != memory.link.get(name) or (dependent and memory.moved)
+    if differs or (unheard and name not in memory.moved):
         st.session_state[name] = list(value) if isinstance(value, tuple) else value
-        memory.placed.setdefault(name, set()).add(value)
     shown = control.widget(
         settings,
         label=control.label,
         key=name,
         help=control.help,
         on_change=lambda: _memory().changed.append(name),
-        bind="query-params",
+        bind=None if dependent else "query-params",
     )
-    memory.astray |= not _same(shown, value)
-    chosen = memory.chosen.get(name, value)
-    if not _same(chosen, value):
-        st.caption(f"{control.problem(chosen, settings)}: {control.showing(value)}.")
+    memory.astray |= not same(shown, value)
+    wanted = settings.wanted[name]
+    if name in memory.chosen and not same(wanted, value):
+        st.caption(f"{control.problem(wanted, settings)}: {control.showing(value)}.")
     if isinstance(control, Sentence) and settings.sentences[name].left_out:
         found = settings.sentences[name]
         st.caption(f"The first {len(found.tokens)} tokens are used; {found.left_out:,} are left out.")
@@ -280,6 +241,26 @@ def _next_seed() -> None:
     _memory().chosen["seed"] = (st.session_state["seed"] + 1) % (MAX_SEED + 1)
 
 
+def _link_dependent(controls: Sequence[Control]) -> None:
+    """Write each `Dependent` into the link.
+
+    Streamlit does not do it, for it would correct the link while a key moves the control that it depends
+    on, and such a correction reaches the browser when that has moved on: the link would then hold an old value.
+    """
+    link = _memory().link
+    for control in controls:
+        name = control.name
+        if isinstance(control, Dependent) and st.query_params.get(name) != link.get(name):
+            if name in link:
+                st.query_params[name] = link[name]
+            else:
+                del st.query_params[name]
+
+
+def _options(control: Dependent, settings: Settings) -> list[int]:
+    return list(control.options(settings))
+
+
 def _memory() -> Memory:
     return st.session_state.setdefault("memory", Memory())
 
@@ -291,9 +272,3 @@ def _link() -> dict[str, list[str]]:
 def _held(value: Any) -> Any:
     """A widget's value as the settings hold it: a list of several as a tuple."""
     return tuple(value) if isinstance(value, list) else value
-
-
-def _same(a: Any, b: Any) -> bool:
-    if isinstance(a, float) and isinstance(b, float):
-        return math.isclose(a, b, abs_tol=1e-9)  # the browser's steps of 0.1 are not exact
-    return bool(a == b)

@@ -1,16 +1,21 @@
-"""Sentences of the page on multi-head attention, computed from its numbers. Plain text, as in `ui.words`."""
+"""Sentences and tables of the page on multi-head attention, computed from its numbers. Plain text, as in `ui.words`."""
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import fields
 
 import numpy as np
+import pandas as pd
 
-from core.multi_head import Ablation, HeadStatistics, MeanMap
+from core.multi_head import Ablation, HeadSplit, HeadStatistics, Layer, MeanMap, MultiHead
+from ui.multi_head_figures import UNIFORM
+from ui.words import token
 
 Array = np.ndarray
 
 _CLEAR = 0.9  # a built head with less of its weight where it belongs needs a word of explanation
 _NOTHING = 1e-6
+_COLUMNS = ("entropy (bits)", "distance (tokens)", "on itself", "on previous", "on first")
 
 
 def head_labels(names: Sequence[str]) -> list[str]:
@@ -18,12 +23,20 @@ def head_labels(names: Sequence[str]) -> list[str]:
     return [f"head {place} ({name})" if name else f"head {place}" for place, name in enumerate(names, start=1)]
 
 
+def grid_titles(names: Sequence[str], off: Sequence[int]) -> list[str]:
+    """What stands above each map: short, because a phone is narrow. Args: as in `head_labels`; places from 0."""
+    titles = [str(place) if len(names) > 8 and place > 1 else f"head {place}" for place in range(1, len(names) + 1)]
+    comma = " off" if len(names) > 8 else ", off"
+    marked = [title + (comma if place in off else "") for place, title in enumerate(titles)]
+    return [f"{title}<br>{name}" if name else title for title, name in zip(marked, names, strict=True)]
+
+
 def largest_weight(weights: Array, labels: Sequence[str], tokens: Sequence[str]) -> str:
     """The largest weight of all maps (heads, n, n)."""
-    head, query, key = np.unravel_index(weights.argmax(), weights.shape)
+    head, query, key = (int(place) for place in np.unravel_index(weights.argmax(), weights.shape))
     return (
         f"The largest weight of {'all maps' if len(weights) > 1 else 'the map'} is in {labels[head]}: "
-        f"token {tokens[query]} looks at token {tokens[key]} with {weights[head, query, key]:.2f}."
+        f"token {token(tokens[query])} looks at token {token(tokens[key])} with {weights[head, query, key]:.2f}."
     )
 
 
@@ -36,8 +49,8 @@ def built_findings(
     previous, first, same = float(found.on_previous[0]), float(found.on_first[1]), float(same_word[2])
     lines = [
         f"Head 1 puts {previous:.2f} of its weight on the previous token. "
-        f"Token {tokens[0]} has none and looks most at token {tokens[int(weights[0, 0].argmax())]}.",
-        f"Head 2 puts {first:.2f} of its weight on the first token, {tokens[0]}.",
+        f"Token {token(tokens[0])} has none and looks most at token {token(tokens[int(weights[0, 0].argmax())])}.",
+        f"Head 2 puts {first:.2f} of its weight on the first token, {token(tokens[0])}.",
     ]
     word, times = Counter(sentence).most_common(1)[0]
     if times > 1:
@@ -84,12 +97,14 @@ def off_finding(off: Sequence[int], labels: Sequence[str], ablation: Ablation, t
         return "All heads are on, so nothing changes. Switch one off above."
     if len(off) == len(labels):
         return "All heads are off: nothing is left to project, and the output is 0 at every token."
+    without = f"Without {_listed([labels[head] for head in off], len(labels))} the output changes"
     most = int(ablation.sizes.argmax())
+    if len(tokens) > 1 and np.ptp(ablation.sizes) < _NOTHING * ablation.sizes[most]:
+        return f"{without} at every token alike: the change has length {ablation.sizes[most]:.2f}."
     before, after = ablation.full_sizes[most], float(np.linalg.norm(ablation.output[most]))
     return (
-        f"Without {_listed([labels[head] for head in off], len(labels))} the output changes most at token "
-        f"{tokens[most]}: the change is {ablation.sizes[most]:.2f} long. "
-        f"Its output was {before:.2f} long with all heads and is {after:.2f} long now."
+        f"{without} most at token {token(tokens[most])}: the change has length {ablation.sizes[most]:.2f}. "
+        f"The output there had length {before:.2f} with all heads and has {after:.2f} now."
     )
 
 
@@ -100,9 +115,57 @@ def distance_finding(found: HeadStatistics, labels: Sequence[str]) -> str:
         return "Every head looks only at the token itself: the mean distance is 0."
     if len(labels) == 1:
         return f"The head looks {found.distance[0]:.2f} tokens away on average."
+    if found.distance[far] - found.distance[near] < _NOTHING:
+        return f"All heads look equally far: {found.distance[0]:.2f} tokens away on average."
     return (
         f"{labels[near].capitalize()} looks nearest, {found.distance[near]:.2f} tokens away on average, "
         f"and {labels[far]} furthest, {found.distance[far]:.2f} tokens."
+    )
+
+
+def statistics_table(found: HeadStatistics, uniform: HeadStatistics, labels: Sequence[str]) -> pd.DataFrame:
+    """One row per head, and a last one for a uniform head."""
+    columns = [
+        np.append(getattr(found, field.name), getattr(uniform, field.name)[0]).round(4)
+        for field in fields(HeadStatistics)
+    ]
+    return pd.DataFrame(dict(zip(_COLUMNS, columns, strict=True)), index=[*labels, UNIFORM])
+
+
+def shape_table(layer: Layer, result: MultiHead) -> pd.DataFrame:
+    """Split, attend, concatenate, project: the shape of every array on the way."""
+    d_model, width = layer.w_q.shape
+    n, maps = len(layer.x), result.heads
+    rows = [
+        ("Input", "X", layer.x.shape, "tokens × d_model"),
+        ("Project", f"Q, K, V: X times W_Q, W_K, W_V of {d_model} × {width}", (n, width), "tokens × width"),
+        ("Split", "queries, keys, values of each head", maps.queries.shape, "heads × tokens × d_k"),
+        ("Attend", "weights of each head", maps.weights.shape, "heads × queries × keys"),
+        ("Attend", "output of each head", maps.output.shape, "heads × tokens × d_k"),
+        ("Concatenate", "heads side by side", result.concatenated.shape, "tokens × width"),
+        ("Project back", f"output: times W_O of {width} × {d_model}", result.output.shape, "tokens × d_model"),
+    ]
+    return pd.DataFrame(
+        [(step, what, " × ".join(map(str, shape)), axes) for step, what, shape, axes in rows],
+        columns=["Step", "What", "Shape", "Axes"],
+    )
+
+
+def parameters_table(splits: Sequence[HeadSplit]) -> pd.DataFrame:
+    """One row per number of heads."""
+    return pd.DataFrame(
+        [(split.heads, split.d_k, split.one_head, split.total) for split in splits],
+        columns=["heads", "d_k, width of a head", "weights of one head", "weights of all heads"],
+    )
+
+
+def built_parameters(layer: Layer) -> str:
+    """How many numbers the heads built by hand have, which are wider than d_model / heads."""
+    matrices = (layer.w_q, layer.w_k, layer.w_v, layer.w_o)
+    total = sum(matrix.size for matrix in matrices)
+    return (
+        f"The three heads built by hand are each d_model / 2 wide: their matrices have {total:,} numbers, "
+        f"and the bias of the queries {np.size(layer.b_q)}."
     )
 
 

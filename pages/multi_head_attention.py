@@ -1,0 +1,235 @@
+"""Multi-head attention: several attentions side by side, drawn at random or built by hand, and what each head does."""
+
+import numpy as np
+import streamlit as st
+
+from core import attention, draws, multi_head
+from ui import controls, figures, multi_head_figures, multi_head_words, page, words
+
+RANDOM, BUILT = "random", "built by hand"
+
+page.start(
+    "multi_head_attention",
+    "Multi-head attention runs several attentions side by side, each with its own projections. "
+    "Each map below is one head: row by row, how much a token takes from every token.",
+)
+settings = controls.open_page(
+    "multi_head_attention",
+    [
+        "Sequence",
+        controls.sentence(),
+        controls.seq_len(2, 64, default=6),
+        controls.d_model(4, 64, step=2, default=8),
+        "Heads",
+        controls.option("heads_from", "Where the heads come from", (RANDOM, BUILT), default=RANDOM),
+        controls.heads(default=2, only_if=lambda s: s.heads_from == RANDOM),
+        controls.switch("causal", "Causal mask: nobody looks ahead", default=False),
+        "Weights",
+        controls.slider(
+            "weight_scale",
+            "Size of the random weights",
+            0.1,
+            1.0,
+            step=0.1,
+            default=0.3,
+            only_if=lambda s: s.heads_from == RANDOM,
+        ),
+        controls.seed(),
+        controls.choice_up_to(
+            "head",
+            "Head shown large",
+            high=lambda s: 3 if s.heads_from == BUILT else s.heads,
+            default=1,
+            in_page=True,
+        ),
+        controls.flags(
+            "off",
+            "Heads switched off",
+            high=lambda s: 3 if s.heads_from == BUILT else s.heads,
+            in_page=True,
+        ),
+    ],
+)
+
+n, d_model, seed = settings.n_tokens, settings.d_model, settings.seed
+built = settings.heads_from == BUILT
+sentence = settings.tokens or (multi_head.example_sentence(n) if built else ())
+square = draws.attention_weights(d_model, seed, settings.weight_scale)
+if built:
+    layer = multi_head.built_heads(sentence, d_model, seed)
+else:
+    x = draws.words(sentence, d_model, seed) if sentence else draws.tokens(n, d_model, seed)
+    layer = multi_head.random_heads(x, square, settings.heads)
+allowed = attention.causal_mask(n) if settings.causal else np.ones((n, n), dtype=bool)
+result = multi_head.attend(layer, allowed)
+
+weights, chosen = result.heads.weights, settings.head - 1
+heads, d_k = len(weights), result.heads.queries.shape[-1]
+off = sorted(head - 1 for head in settings.off)
+tokens = figures.token_names(sentence, n)
+labels = multi_head_words.head_labels(layer.names)
+entropy = attention.entropy(weights)
+found = multi_head.head_statistics(weights)
+uniform = multi_head.head_statistics(multi_head.uniform_weights(allowed)[None])
+mean = multi_head.mean_of_heads(weights)
+limit = figures.colour_limit([weights], figures.SHARE)
+
+
+def say_where_from() -> None:
+    """Beside every picture: random or built."""
+    if built:
+        st.caption("Built by hand, not learned: the weights were written down so that each head does one thing.")
+    else:
+        page.random_weights()
+
+
+# All heads at once
+titles = multi_head_words.grid_titles(layer.names, off)
+summary = multi_head_words.largest_weight(weights, labels, tokens)
+page.figure(
+    multi_head_figures.head_grid(weights, titles, tokens, chosen=chosen, limit=limit),
+    key="all_heads",
+    alt=f"Attention maps of {heads} heads over {n} tokens, {settings.heads_from}. {summary}",
+)
+if built:
+    same_word = multi_head.same_word_share(weights, sentence)
+    page.findings(*multi_head_words.built_findings(weights, found, same_word, sentence, tokens, d_k))
+else:
+    page.findings(summary)
+say_where_from()
+if built and not settings.tokens:
+    st.caption("No sentence is typed, so this example is used, from its start and again as long as needed:")
+    st.text(" ".join(sentence))
+if built:
+    st.markdown(
+        f"How they are built: the first {d_k} numbers of a token are for its word, the last {d_k} for its position.\n"
+        "- **Previous token:** the query is the token's position turned back by one place, the key is the position.\n"
+        "- **First token:** the query is the position of the first token for everyone, the key is the position.\n"
+        "- **Same word:** the query is the word, and so is the key."
+    )
+
+# One head
+st.subheader("One head, large")
+settings.draw("head")
+one = words.strongest_link(weights[chosen], tokens, tokens)
+large = figures.attention_map(weights[chosen], tokens, tokens, entropy[chosen], x_title="key token")
+page.figure(
+    large.update_layout(coloraxis_cmax=limit),
+    key="one_head",
+    alt=f"Attention weights of {labels[chosen]}, {n} query tokens on {n} key tokens. {one}",
+)
+page.findings(f"This is {labels[chosen]}.", one, words.row_sums(weights[chosen]))
+say_where_from()
+
+# The mean
+st.subheader("The mean of the heads")
+st.markdown(
+    "Often shown as “the attention” of a layer. The layer itself uses each head's own map. "
+    "If one head looks only at token 2 and another only at token 3, their mean looks half at each, as neither does."
+)
+nearest = multi_head_words.mean_finding(mean, labels)
+page.figure(
+    figures.heatmap(
+        mean.weights, x=tokens, y=tokens, x_title="key token", y_title="query token", unit="mean weight", limit=limit
+    ),
+    key="mean_of_heads",
+    alt=f"The mean of the maps of {heads} heads. {nearest}",
+)
+page.findings(nearest)
+say_where_from()
+
+# From one width to heads and back
+st.subheader("Split, attend, concatenate, project")
+st.markdown(
+    f"The columns of Q, K and V are cut into {heads} slice{'s' * (heads > 1)}, one per head, each {d_k} wide. "
+    "The heads work without seeing each other; only W_O mixes what they found."
+)
+several = rf"\text{{head}}_1, \dots, \text{{head}}_{{{heads}}}" if heads > 1 else r"\text{head}_1"
+joined = result.concatenated.shape[1]
+st.latex(
+    rf"\text{{head}}_i = \text{{softmax}}\left(\frac{{Q_i K_i^\top}}{{\sqrt{{{d_k}}}}}\right) V_i: {n} \times {d_k}"
+)
+st.latex(rf"\text{{output}} = \text{{concat}}({several})\, W_O")
+st.latex(rf"({n} \times {joined}) \cdot ({joined} \times {d_model}) = {n} \times {d_model}")
+st.table(multi_head_words.shape_table(layer, result), hide_index=True)
+
+# Heads switched off
+st.subheader("Switch heads off")
+st.markdown(
+    "A head that is off gives zeros to its slice before W_O. The map shows how the output changes, in every dimension: "
+    "W_O has spread each head over all of them."
+)
+settings.draw("off")
+ablation = multi_head.switch_off(result, layer.w_o, [head not in off for head in range(heads)])
+effect = multi_head_words.off_finding(off, labels, ablation, tokens)
+change = figures.heatmap(
+    ablation.change,
+    x=[str(i) for i in range(1, d_model + 1)],
+    y=tokens,
+    x_title="dimension of the output",
+    y_title="token",
+    unit="change",
+    kind=figures.SIGNED,
+)
+left, right = st.columns([5, 3])
+with left:
+    page.figure(change, key="change_of_output", alt=f"How the output of {n} tokens changes. {effect}")
+with right:
+    page.figure(
+        multi_head_figures.change_bars(ablation.sizes, ablation.full_sizes, tokens, change.layout.height),
+        key="change_lengths",
+        alt=f"Length of the change and of the output with all heads, per token. {effect}",
+    )
+page.findings(effect)
+st.caption("W_O is random, whatever the heads are: how large a change is says nothing yet about how useful a head is.")
+
+# What each head looks at
+st.subheader("What each head looks at")
+st.markdown(
+    "Means over the query tokens. Entropy says how widely a head looks: 0 bits for all weight on one token. "
+    "The dashed line is a uniform head: one that gives the same weight to every token it may look at."
+)
+statistics = multi_head_words.statistics_table(found, uniform, labels)
+page.figure(
+    multi_head_figures.statistics_chart(found, uniform, labels),
+    key="head_statistics",
+    alt=f"Five statistics of {heads} heads. {multi_head_words.distance_finding(found, labels)}",
+)
+page.findings(multi_head_words.distance_finding(found, labels))
+st.dataframe(statistics, alt="Statistics of every head")
+say_where_from()
+
+# Parameters
+st.subheader("More heads, the same number of weights")
+st.latex(rf"4 \cdot d_\text{{model}}^2 = 4 \cdot {d_model}^2 = {4 * d_model**2:,}".replace(",", r"\,"))
+st.markdown(
+    "In the usual form W_Q, W_K, W_V and W_O are square and without biases. More heads cut them into thinner slices."
+)
+st.dataframe(
+    multi_head_words.parameters_table(multi_head.splits(square)), hide_index=True, alt="Weights by number of heads"
+)
+if built:
+    page.findings(multi_head_words.built_parameters(layer))
+
+page.notice(
+    "A row of one head sums to 1, so more weight on one token is less on another. A second head has a sum of its own.",
+    "Random heads differ by chance alone. The heads built by hand show what specialising means; "
+    "in a trained model it comes from training.",
+    "Cut the same matrices into twice as many heads and each is half as wide: the number of weights stays the same.",
+)
+page.numbers(
+    {
+        f"Weights of {labels[chosen]}": page.frame(weights[chosen], tokens, tokens),
+        "Mean of the heads": page.frame(mean.weights, tokens, tokens),
+        "Output with the heads that are on": page.frame(
+            ablation.output, tokens, [str(i) for i in range(1, d_model + 1)]
+        ),
+    }
+)
+page.source(
+    multi_head.multi_head_attention,
+    multi_head.split_heads,
+    multi_head.switch_off,
+    *([multi_head.built_heads] if built else []),
+)
+page.foot("multi_head_attention")

@@ -1,0 +1,268 @@
+"""The page on multi-head attention, and the control that switches heads off."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core import attention, draws, multi_head
+from tests.pages.charts import array, cells, open_page, specs, texts
+from ui import controls, multi_head_figures, multi_head_words
+from ui.link import read_link, resolve, write_link
+
+PAGE, BUILT = "multi_head_attention", "built by hand"
+
+
+def tiles(at: AppTest, heads: int, n: int) -> np.ndarray:
+    """(heads, n, n): the maps in the picture of all heads, the empty cells between them left out."""
+    grid = cells(at, "all_heads")
+    assert grid.dtype == np.float32
+    rows, columns = (size // (n + 1) for size in grid.shape)
+    found = grid.reshape(rows, n + 1, columns, n + 1).swapaxes(1, 2).reshape(-1, n + 1, n + 1)
+    assert np.isnan(found[:, n]).all()
+    assert np.isnan(found[:, :, n]).all()
+    assert np.isnan(found[heads:]).all()
+    return found[:heads, :n, :n]
+
+
+def random_layer(n: int, d_model: int, heads: int, *, seed: int = 0, scale: float = 0.3) -> multi_head.Layer:
+    x = draws.tokens(n, d_model, seed)
+    return multi_head.random_heads(x, draws.attention_weights(d_model, seed, scale), heads)
+
+
+# --- pictures --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "d_model", "heads"), [(6, 8, 2), (2, 4, 1), (5, 20, 5), (7, 62, 31), (64, 64, 64)])
+def test_pictures_carry_the_numbers_of_core(n: int, d_model: int, heads: int) -> None:
+    at = open_page(PAGE, seq_len=str(n), d_model=str(d_model), heads=str(heads), head=str(heads), off="1")
+    assert not at.exception
+    layer = random_layer(n, d_model, heads)
+    result = multi_head.attend(layer)
+    weights = result.heads.weights
+    np.testing.assert_allclose(tiles(at, heads, n), weights, atol=1e-6)
+    np.testing.assert_allclose(cells(at, "one_head"), weights[-1], atol=1e-6)
+    np.testing.assert_allclose(cells(at, "mean_of_heads"), weights.mean(axis=0), atol=1e-6)
+
+    keep = [head > 0 for head in range(heads)]
+    without = multi_head.multi_head_attention(layer.x, layer.w_q, layer.w_k, layer.w_v, layer.w_o, heads, keep=keep)
+    change = without.output - result.output
+    np.testing.assert_allclose(cells(at, "change_of_output"), change, atol=1e-5)
+    lengths = [array(trace["x"]) for trace in specs(at)["change_lengths"]["data"]]
+    np.testing.assert_allclose(lengths[0], np.linalg.norm(result.output, axis=1), rtol=1e-5)
+    np.testing.assert_allclose(lengths[1], np.linalg.norm(change, axis=1), rtol=1e-5)
+
+    bars = [array(trace["y"]) for trace in specs(at)["head_statistics"]["data"] if trace["type"] == "bar"]
+    np.testing.assert_allclose(bars[0], attention.entropy(weights).mean(axis=1), rtol=1e-5)
+    np.testing.assert_allclose(bars[2], np.einsum("hii->h", weights) / n, rtol=1e-5)
+    np.testing.assert_allclose(bars[4], weights[:, :, 0].mean(axis=1), rtol=1e-5)
+
+
+def test_all_maps_have_one_colour_scale() -> None:
+    charts = specs(open_page(PAGE, seq_len="64", weight_scale="0.1"))
+    ends = {charts[key]["layout"]["coloraxis"]["cmax"] for key in ("all_heads", "one_head", "mean_of_heads")}
+    assert len(ends) == 1
+    assert ends.pop() < 1  # small weights can be told apart
+
+
+@pytest.mark.parametrize("heads", [1, 4, 5, 16, 31, 64])
+def test_every_map_stands_in_its_own_place(heads: int) -> None:
+    weights = np.random.default_rng(0).dirichlet(np.ones(3), size=(heads, 3))
+    names = [f"head {i}" for i in range(1, heads + 1)]
+    figure = multi_head_figures.head_grid(weights, names, ["a", "b", "c"], chosen=heads - 1, limit=1.0)
+    grid, titles = figure.data
+    rows, columns = len(grid.y) // 4, len(grid.x) // 4
+    assert rows * columns >= heads
+    assert list(titles.text) == names
+    assert (np.diff(grid.x) > 0).all()
+    assert (np.diff(grid.y) > 0).all()
+    for head, (x, y) in enumerate(zip(titles.x, titles.y, strict=True)):
+        row, column = divmod(head, columns)
+        assert (int(x), int(y)) == (column, row)
+        assert column < grid.x[column * 4] < grid.x[column * 4 + 3] < column + 1
+        assert y < grid.y[row * 4] < grid.y[row * 4 + 3] < row + 1  # the title is above the map
+        np.testing.assert_array_equal(grid.customdata[row * 4 + 2, column * 4 + 1], [head + 1, 3, 2])
+        assert grid.z[row * 4 + 2, column * 4 + 1] == np.float32(weights[head, 2, 1])
+    assert figure.layout.yaxis.range == (rows, 0)  # the first query is at the top
+    frame = figure.layout.shapes[0]
+    assert frame.x0 < titles.x[-1] < frame.x1
+    assert titles.y[-1] < frame.y0 < frame.y1
+
+
+def test_causal_mask_reaches_every_picture() -> None:
+    at = open_page(PAGE, causal="true")
+    assert (np.triu(cells(at, "one_head"), 1) == 0).all()
+    assert (np.triu(cells(at, "mean_of_heads"), 1) == 0).all()
+    assert (np.triu(tiles(at, 2, 6), 1) == 0).all()
+    reference = [trace["y"][0] for trace in specs(at)["head_statistics"]["data"] if trace["type"] == "scatter"]
+    assert reference[2] == pytest.approx(np.mean(1 / np.arange(1, 7)))  # alike over what may be seen
+    assert reference[3] == pytest.approx(np.mean(1 / np.arange(2, 7)))
+
+
+# --- heads built by hand ---------------------------------------------------------------------------------------------
+
+
+def test_built_heads_say_what_they_do() -> None:
+    at = open_page(PAGE, heads_from=BUILT, d_model="16", off="3")
+    shown, weights = texts(at), tiles(at, 3, 6)
+    found = multi_head.head_statistics(weights.astype(float))
+    assert f"Head 1 puts {found.on_previous[0]:.2f} of its weight on the previous token" in shown
+    assert f"Head 2 puts {found.on_first[1]:.2f} of its weight on the first token, 1 “the”." in shown
+    assert "“the” stands 2 times" in shown
+    assert "the cat saw the dog and" in shown  # the example sentence, which nobody typed
+    assert "built by hand, not learned" in shown.lower()
+    assert "who looks at whom means nothing" not in shown
+    assert specs(at)["all_heads"]["data"][1]["text"] == [
+        "head 1<br>previous token",
+        "head 2<br>first token",
+        "head 3, off<br>same word",
+    ]
+    assert not [slider for slider in at.select_slider if slider.key == "heads"]  # three, and not to be chosen
+
+
+def test_same_word_head_without_a_repeated_word() -> None:
+    shown = texts(open_page(PAGE, heads_from=BUILT, sentence="dog bites man"))
+    assert "No word comes twice here, so all that head 3 can find is the token itself" in shown
+    assert "stands" not in shown
+
+
+def test_few_dimensions_are_explained() -> None:
+    shown = texts(open_page(PAGE, heads_from=BUILT, d_model="4", seq_len="64"))
+    assert "only 1 sine-cosine pair, so some distant places look alike" in shown
+    assert "look alike" not in texts(open_page(PAGE, heads_from=BUILT, d_model="32", seq_len="64"))
+
+
+def test_random_heads_claim_no_meaning() -> None:
+    shown = texts(open_page(PAGE))
+    assert "Random weights" in shown
+    assert "of its weight on the previous token" not in shown
+
+
+# --- findings --------------------------------------------------------------------------------------------------------
+
+
+def test_finding_of_the_switched_off_head() -> None:
+    shown = texts(open_page(PAGE, off="2"))
+    layer = random_layer(6, 8, 2)
+    found = multi_head.switch_off(multi_head.attend(layer), layer.w_o, [True, False])
+    most = int(found.sizes.argmax())
+    after = np.linalg.norm(found.output[most])
+    assert f"Without head 2 the output changes most at token {most + 1}: " in shown
+    assert f"the change has length {found.sizes[most]:.2f}. The output there had length" in shown
+    assert f"{found.full_sizes[most]:.2f} with all heads and has {after:.2f} now" in shown
+
+
+def test_all_heads_off_and_none() -> None:
+    at = open_page(PAGE, off="1,2")
+    assert "All heads are off: nothing is left to project, and the output is 0 at every token." in texts(at)
+    result = multi_head.attend(random_layer(6, 8, 2))
+    np.testing.assert_allclose(cells(at, "change_of_output"), -result.output, atol=1e-6)
+    assert "All heads are on, so nothing changes." in texts(open_page(PAGE))
+    assert not cells(open_page(PAGE), "change_of_output").any()
+
+
+def test_mean_says_how_near_the_nearest_head_is() -> None:
+    found = multi_head.mean_of_heads(multi_head.attend(random_layer(6, 8, 4)).heads.weights)
+    nearest = int(found.distances.argmin())
+    shown = texts(open_page(PAGE, heads="4"))
+    assert f"Even in head {nearest + 1}, the nearest to it, {found.distances[nearest]:.2g} of" in shown
+    assert "There is one head, so the mean is that head's own map." in texts(open_page(PAGE, heads="1"))
+    assert "All heads have the same map here" in texts(open_page(PAGE, sentence="dog"))
+
+
+def test_distance_finding_where_heads_agree() -> None:
+    maps = np.full((3, 2, 2), 0.5)
+    names = multi_head_words.head_labels(("", "", ""))
+    said = multi_head_words.distance_finding(multi_head.head_statistics(maps), names)
+    assert said == "All heads look equally far: 0.50 tokens away on average."
+
+
+def test_parameters_do_not_depend_on_the_number_of_heads() -> None:
+    tables = [table.value for table in open_page(PAGE, d_model="12").dataframe]
+    found = next(table for table in tables if "heads" in table.columns)
+    assert found["heads"].tolist() == [1, 2, 3, 4, 6, 12]
+    assert set(found["weights of all heads"]) == {4 * 12 * 12}
+    assert (found["heads"] * found["weights of one head"] == 4 * 12 * 12).all()
+
+
+def test_shape_table_follows_the_sizes() -> None:
+    table = open_page(PAGE, seq_len="9", d_model="12", heads="3").table[0].value
+    assert table["Shape"].tolist() == ["9 × 12", "9 × 12", "3 × 9 × 4", "3 × 9 × 9", "3 × 9 × 4", "9 × 12", "9 × 12"]
+    built = open_page(PAGE, seq_len="9", d_model="12", heads_from=BUILT).table[0].value
+    assert built["Shape"].tolist() == ["9 × 12", "9 × 18", "3 × 9 × 6", "3 × 9 × 9", "3 × 9 × 6", "9 × 18", "9 × 12"]
+
+
+# --- settings --------------------------------------------------------------------------------------------------------
+
+ODD_SETTINGS: list[dict[str, str]] = [
+    {"sentence": "dog"},
+    {"sentence": "dog", "heads_from": BUILT, "causal": "true"},
+    {"sentence": "dog dog", "heads_from": BUILT, "d_model": "4", "off": "1,2,3"},
+    {"seq_len": "2", "d_model": "4", "heads": "4", "causal": "true"},
+    {"seq_len": "64", "heads_from": BUILT, "d_model": "10"},
+    {"sentence": "<b>x</b> $x$ *a* :red[x] [MASK]", "heads_from": BUILT},
+    {"sentence": "word " * 70, "heads_from": BUILT},
+]
+
+
+@pytest.mark.parametrize("link", ODD_SETTINGS, ids=str)
+def test_odd_settings(link: dict[str, str]) -> None:
+    at = open_page(PAGE, **link)
+    assert not at.exception
+    assert np.isfinite(cells(at, "one_head")).all()
+    assert " nan" not in texts(at)
+
+
+def test_markup_is_shown_as_typed() -> None:
+    at = open_page(PAGE, sentence="<b>x</b>", heads_from=BUILT)
+    assert "1 &lt;" in specs(at)["one_head"]["data"][0]["x"]
+    assert any("1 “<”" in element.value for element in at.text)
+
+
+def test_heads_off_stay_legal_and_are_remembered() -> None:
+    at = open_page(PAGE, heads="8", off="2,7")
+    assert at.pills(key="off").value == [2, 7]
+    at.select_slider(key="heads").set_value(4).run()
+    assert at.pills(key="off").value == [2]
+    assert "off “7” is outside 1 to 4: showing 2." in texts(at)
+    at.select_slider(key="heads").set_value(8).run()
+    assert at.pills(key="off").value == [2, 7]
+    at.pills(key="off").set_value([7, 1]).run()
+    assert "Without head 1 and head 7" in texts(at)
+    at.pills(key="off").set_value([]).run()
+    assert "All heads are on" in texts(at)
+    assert not at.exception
+
+
+# --- the control -----------------------------------------------------------------------------------------------------
+
+FLAGS = [
+    controls.slider("n", "n", 1, 9, step=1, default=4),
+    controls.flags("off", "Off", high=lambda s: s.n),
+]
+
+
+def open_link(**link: list[str]) -> tuple[Any, list[str]]:
+    chosen, notes = read_link(FLAGS, link, {})
+    return resolve(FLAGS, chosen).off, notes
+
+
+def test_flags_are_read_together_or_one_by_one() -> None:
+    assert open_link(off=["2", "4"]) == ((2, 4), [])
+    assert open_link(off=["2,4"]) == ((2, 4), [])
+    assert open_link(off=[""]) == ((), [])
+    assert open_link() == ((), [])
+
+
+def test_flags_that_cannot_be_shown_are_told() -> None:
+    assert open_link(off=["2,7"]) == ((2,), ["off “7” is outside 1 to 4: showing 2."])
+    assert open_link(off=["0"]) == ((), ["off “0” is outside 1 to 4: showing none."])
+    assert open_link(off=["1e999", "2.5", "3"]) == ((3,), ["off “inf, 2.5” is outside 1 to 4: showing 3."])
+    assert open_link(off=["2", "2"]) == ((2,), ["off names a number twice: showing 2."])
+    assert open_link(off=["2", "x"]) == ((), ["off “x” is not a number: showing none."])
+
+
+def test_flags_are_written_with_commas() -> None:
+    assert write_link(FLAGS, resolve(FLAGS, {"off": (4, 2)})) == {"off": "4,2"}
+    assert write_link(FLAGS, resolve(FLAGS, {})) == {}
