@@ -313,9 +313,6 @@ def _signed_maps(maps: Mapping[str, Array], tokens: Sequence[str]) -> go.Figure:
         kind=figures.SIGNED,
         height=height,
     )
-    # Plotly may leave the tick labels out when it places the title below them.
-    figure.layout.margin.b = 60
-    figure.layout[f"xaxis{len(maps)}"].title.standoff = 52
     figure.layout.coloraxis.colorbar.y = 1 + 28 / (height - 160)  # above the first title
     return figure
 

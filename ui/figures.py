@@ -19,6 +19,7 @@ _LABEL_LENGTH, _NAME_LENGTH = 10, 40
 TICK_FONT, TITLE_FONT = 14, 16
 _ROW_HEIGHT = 44
 _BAR_ABOVE = 76  # pixels that a colour bar above the map takes
+_TITLE_BELOW = 64  # pixels that tick labels and a title below the map take
 
 _SHARE_STEPS = (0.05, 0.1, 0.2, 0.5, 1.0)
 
@@ -134,7 +135,7 @@ def heatmap_grid(
     layout["coloraxis"] = _colours(kind, limit or colour_limit(maps.values(), kind), unit)
     tallest = max(len(values) for values in maps.values())
     top_margin = _BAR_ABOVE + (24 if len(maps) > 1 else 0)
-    height = height or top_margin + 60 + max(160, min(480, _ROW_HEIGHT * tallest)) * rows
+    height = height or top_margin + _TITLE_BELOW + max(160, min(480, _ROW_HEIGHT * tallest)) * rows
     return finish(dict(data=data, layout=layout), height, top=top_margin)
 
 
@@ -193,7 +194,7 @@ def attention_map(
         showlegend=False,
         shapes=[] if highlight is None else [_frame(highlight, weights.shape[1])],
     )
-    height = _BAR_ABOVE + 60 + max(160, min(480, _ROW_HEIGHT * len(queries)))
+    height = _BAR_ABOVE + _TITLE_BELOW + max(160, min(480, _ROW_HEIGHT * len(queries)))
     return finish(dict(data=[cells, *notes], layout=layout), height, top=_BAR_ABOVE)
 
 
@@ -302,7 +303,7 @@ def finish(figure: go.Figure | dict[str, Any], height: int, top: int = 36) -> go
         annotation.setdefault("font", dict(size=TITLE_FONT))
     layout |= dict(
         height=height,
-        margin=dict(l=8, r=8, t=top, b=8),
+        margin=dict(l=8, r=8, t=top, b=_TITLE_BELOW),
         dragmode=False,
         hoverlabel=dict(font=dict(size=TICK_FONT)),
         font=dict(size=TICK_FONT),
