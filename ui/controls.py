@@ -11,10 +11,12 @@ A page lists its controls; `open_page` draws them and returns the settings, whic
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import streamlit as st
+from streamlit.errors import StreamlitAPIException
 
 from ui import navigation
 from ui.control_kinds import (
@@ -169,7 +171,9 @@ def _enter(memory: Memory, name: str, controls: Sequence[Control]) -> None:
     memory.chosen, memory.notes = read_link(controls, link, memory.chosen)
     clean = write_link(controls, resolve(controls, memory.chosen))
     if link != {key: [text] for key, text in clean.items()}:
-        st.switch_page(navigation.page_of(navigation.entry(name)), query_params=clean)
+        # A name that is still bound to the page before cannot be written: then the next run tells the browser.
+        with suppress(StreamlitAPIException):
+            st.switch_page(navigation.page_of(navigation.entry(name)), query_params=clean)
 
 
 def choose(name: str, value: Any) -> None:

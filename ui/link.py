@@ -33,6 +33,9 @@ def read_link(
         except ValueError as error:
             complaint = f"{name} {error}"
         value = settings.take(control, wanted)
+        if texts and not control.applies(settings):
+            notes.append(f"{name} does not apply with these settings and is left out.")
+            continue
         drawn = control.drawn(settings)
         if not complaint and not same(value, wanted) and (texts or drawn):
             complaint = control.problem(wanted, settings)

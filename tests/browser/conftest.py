@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 
-from tests.browser import harness
+from tests.browser import harness, reading
 from tests.browser.harness import Scheme, Visit
+
+expect.set_options(timeout=30_000)  # as patient as Playwright's other waits, for a busy machine
 
 
 class OpenPage(Protocol):
@@ -84,3 +86,42 @@ def open_page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Open
             return visit
 
         yield open_page
+
+
+class OpenTab(Protocol):
+    def __call__(self, path: str, *, profile: BrowserContext | None = None, width: int = 1280) -> Visit: ...
+
+
+@pytest.fixture(scope="session")
+def profile(browser: Browser) -> BrowserContext:
+    """A browser profile shared by many tests: it loads the app's scripts once, which halves the time of a visit."""
+    return browser.new_context(reduced_motion="reduce")
+
+
+@pytest.fixture(scope="session")
+def other_profile(browser: Browser) -> BrowserContext:
+    """A second one, as another person's browser."""
+    return browser.new_context(reduced_motion="reduce")
+
+
+@pytest.fixture
+def open_tab(server: str, profile: BrowserContext) -> Iterator[OpenTab]:
+    """Opens a path of the app in a new tab of a shared profile and waits until it is drawn down to its foot.
+
+    When the test ends, no tab may have seen an exception, a console error or a request to another host.
+    """
+    shared, visits = profile, []
+
+    def open_tab(path: str, *, profile: BrowserContext | None = None, width: int = 1280) -> Visit:
+        visit = harness.watch(profile or shared)
+        visits.append(visit)
+        visit.page.set_viewport_size({"width": width, "height": 800})
+        visit.page.goto(server + path)
+        reading.arrive(visit, reading.page_name(path))
+        return visit
+
+    yield open_tab
+    for visit in visits:
+        exceptions = visit.page.get_by_test_id("stException").all_inner_texts()
+        visit.page.close()
+        assert (exceptions, visit.errors, visit.foreign_requests) == ([], [], [])
