@@ -106,22 +106,11 @@ def other_profile(browser: Browser) -> BrowserContext:
 
 @pytest.fixture
 def open_tab(server: str, profile: BrowserContext) -> Iterator[OpenTab]:
-    """Opens a path of the app in a new tab of a shared profile and waits until it is drawn down to its foot.
+    """Opens a path of the app in a new tab of a shared profile: `reading.quiet_tab`, closed when the test ends."""
+    shared = profile
+    with ExitStack() as stack:
 
-    When the test ends, no tab may have seen an exception, a console error or a request to another host.
-    """
-    shared, visits = profile, []
+        def open_tab(path: str, *, profile: BrowserContext | None = None, width: int = 1280) -> Visit:
+            return stack.enter_context(reading.quiet_tab(profile or shared, server, path, width))
 
-    def open_tab(path: str, *, profile: BrowserContext | None = None, width: int = 1280) -> Visit:
-        visit = harness.watch(profile or shared)
-        visits.append(visit)
-        visit.page.set_viewport_size({"width": width, "height": 800})
-        visit.page.goto(server + path)
-        reading.arrive(visit, reading.page_name(path))
-        return visit
-
-    yield open_tab
-    for visit in visits:
-        exceptions = visit.page.get_by_test_id("stException").all_inner_texts()
-        visit.page.close()
-        assert (exceptions, visit.errors, visit.foreign_requests) == ([], [], [])
+        yield open_tab

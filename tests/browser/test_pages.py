@@ -1,0 +1,186 @@
+"""What each page shows in a browser: charts that can be read and heard, stages, a measurement, words as typed."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import parse_qsl
+
+import numpy as np
+import pytest
+from playwright.sync_api import BrowserContext, expect
+
+from core.tokens import tokenize
+from tests.browser.conftest import OpenTab
+from tests.browser.harness import Scheme, Visit
+from tests.browser.reading import CONCEPTS, charts, go_to, link, quiet_tab, wait_until
+from tests.pages.charts import array
+from ui.figures import token_names
+from ui.navigation import ENTRIES
+
+# Every text of a chart but the numbers inside coloured cells, with its colour; and what it stands on.
+TEXT_COLOURS = """() => [...document.querySelectorAll('.js-plotly-plot svg text')]
+    .filter(text => text.textContent.trim() && !text.closest('.heatmap-label'))
+    .map(text => [text.textContent, getComputedStyle(text).fill, text.classList.value])
+"""
+HAS_BACKGROUND = """wanted =>
+    getComputedStyle(document.querySelector('[data-testid="stApp"]')).backgroundColor === wanted
+"""
+BACKGROUNDS: dict[Scheme, str] = {"light": "rgb(255, 255, 255)", "dark": "rgb(23, 22, 20)"}
+
+
+@pytest.fixture(scope="module", params=ENTRIES, ids=lambda entry: entry.name)
+def opened(request: pytest.FixtureRequest, server: str, profile: BrowserContext) -> Iterator[Visit]:
+    """Each page as it opens, for tests that set nothing."""
+    path = "/" if request.param is ENTRIES[0] else f"/{request.param.name}"
+    with quiet_tab(profile, server, path) as visit:
+        yield visit
+
+
+def test_every_chart_has_a_spoken_description_of_its_own(opened: Visit) -> None:
+    drawn = opened.page.get_by_test_id("stPlotlyChart")
+    figures = opened.page.get_by_role("figure")
+    labels = figures.evaluate_all("figures => figures.map(figure => figure.ariaLabel)")
+
+    assert drawn.count() == figures.count()
+    assert [label for label in labels if len(label.split()) < 4] == []
+    assert len(set(labels)) == len(labels)
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of an opaque CSS colour (WCAG 2.2)."""
+    assert re.fullmatch(r"rgb\(\d+, \d+, \d+\)", colour), colour
+    shares = np.array(re.findall(r"\d+", colour), dtype=float) / 255
+    linear = np.where(shares <= 0.04045, shares / 12.92, ((shares + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def contrast(colour: str, background: str) -> float:
+    low, high = sorted([luminance(colour), luminance(background)])
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("color_scheme", BACKGROUNDS)
+def test_labels_stand_out_and_nothing_is_too_wide(color_scheme: Scheme, opened: Visit) -> None:
+    background = BACKGROUNDS[color_scheme]
+    opened.page.emulate_media(color_scheme=color_scheme)
+    assert wait_until(opened, HAS_BACKGROUND, background)
+
+    for width in (390, 1280):
+        opened.page.set_viewport_size({"width": width, "height": 800})
+        opened.settle()
+        assert opened.sideways_scroll() == {}
+
+    texts = opened.page.evaluate(TEXT_COLOURS)
+    if opened.page.get_by_test_id("stPlotlyChart").count():
+        assert {"xtitle", "ytitle"} <= {kind for _, _, kind in texts}
+    assert [(text, colour) for text, colour, _ in texts if contrast(colour, background) < 4.5] == []
+
+
+# As much as fits into a link: 64 tokens, the first of them longer than a phone is wide.
+LONG_SENTENCE = "Rindfleischetikettierungsüberwachungsaufgabenübertragungsgesetz" + "+unbelievable" * 63
+LARGEST = {
+    "home": "",
+    "recurrence": "&d_model=128&gain=2.5",
+    "self_attention": f"&d_model=64&cross=true&source={LONG_SENTENCE}&stage=all&query=64",
+    "positional_encoding": "&d_model=128",
+    "multi_head_attention": "&d_model=64&heads=32&head=32&off=1,32",
+    "transformer_block": "&d_model=64&d_ff=256&heads=64&blocks=24&block=24&compare=true",
+}
+
+
+@pytest.mark.parametrize("name", LARGEST)
+def test_the_largest_settings_fit_on_a_phone(name: str, open_tab: OpenTab) -> None:
+    query = f"sentence={LONG_SENTENCE}{LARGEST[name]}"
+    visit = open_tab(f"{'/' if name == 'home' else f'/{name}'}?{query}", width=390)
+
+    assert link(visit) == dict(parse_qsl(query))  # it is legal as it is
+    assert visit.sideways_scroll() == {}
+
+
+TYPED = "<img src=x onerror=alert(1)> <script> $x$ *a* :red[b] &lt;"
+# On each page: a chart with the tokens along its axis, and the class of that axis's labels.
+TOKEN_LABELS = {
+    "recurrence": ("memory", "xtick"),
+    "self_attention": ("map", "ytick"),
+    "positional_encoding": ("shuffle_0", "ytick"),
+    "multi_head_attention": ("one_head", "ytick"),
+    "transformer_block": ("norm_chart", "xtick"),
+}
+
+
+def test_a_sentence_typed_at_home_is_used_on_every_page_as_it_was_typed(open_tab: OpenTab) -> None:
+    visit = open_tab("/")
+    visit.page.evaluate("() => { window.alerts = 0; window.alert = () => { window.alerts += 1; }; }")
+    tokens = tokenize(TYPED).tokens
+    names = token_names(tokens, len(tokens))
+    box = visit.page.get_by_label("Sentence", exact=True)
+
+    box.fill(TYPED)
+    box.press("Enter")
+    said = visit.page.get_by_text("Every page now uses these tokens:  " + "   ".join(names))
+    said.wait_for()
+    assert link(visit) == {"sentence": TYPED}
+
+    for concept in CONCEPTS:
+        go_to(visit, concept)
+        assert link(visit) == {"sentence": TYPED}
+        assert visit.page.get_by_label("Sentence", exact=True).input_value() == TYPED
+        key, axis = TOKEN_LABELS[concept.name]
+        labels = visit.page.locator(f".st-key-{key} .{axis} text").all_text_contents()
+        every = -(-len(names) // 16)  # of many tokens every second or third is labelled
+        assert [label for label in labels if label in names] == names[::every]
+        assert visit.page.locator('[data-testid="stMain"] img').count() == 0
+    assert visit.page.evaluate("window.alerts") == 0
+
+
+def test_measuring_draws_two_curves(open_tab: OpenTab) -> None:
+    visit = open_tab("/recurrence")
+    assert "times" not in charts(visit)
+
+    visit.page.get_by_role("button", name="Measure on this machine").click()
+    visit.page.get_by_role("progressbar").wait_for()
+    visit.page.locator(".st-key-times .js-plotly-plot").wait_for()
+    visit.settle(timeout=60_000)
+
+    assert visit.page.get_by_role("progressbar").count() == 0
+    curves = charts(visit)["times"]
+    assert len(curves) == 2
+    for curve in curves:
+        np.testing.assert_array_equal(array(curve["x"]), 2.0 ** np.arange(1, 11))
+        assert (array(curve["y"]) > 0).all()
+
+
+def test_stages_of_self_attention_one_after_the_other(open_tab: OpenTab, lesson: dict[str, Any]) -> None:
+    visit = open_tab("/self_attention")
+    on = visit.page.get_by_role("button", name="Next stage")
+    back = visit.page.get_by_role("button", name="Previous stage")
+    arrays = lesson["self_attention"]
+    scores = np.array(arrays["Q"]) @ np.transpose(arrays["K"])
+    stages = {
+        "inputs": {"X": arrays["X"]},
+        "projections": {name: arrays[name] for name in "QKV"},
+        "scores": {"scores": scores},
+        "scaling": {"scaled": scores / np.sqrt(6)},
+        "mask": {"masked": scores / np.sqrt(6)},
+        "softmax": {"weights": arrays["weights"]},
+        "output": {"output": arrays["output"]},
+    }
+
+    expect(back).to_be_disabled()
+    for number, (stage, matrices) in enumerate(stages.items()):
+        if number:
+            on.click()
+        visit.page.get_by_text(f"{number + 1}. {stage.capitalize()}.").wait_for()
+        visit.settle()
+        drawn = {key: data for key, data in charts(visit).items() if key.startswith("stage_")}
+        assert drawn.keys() == {f"stage_{name}" for name in matrices}
+        for name, matrix in matrices.items():
+            np.testing.assert_allclose(array(drawn[f"stage_{name}"][0]["z"]), matrix, atol=1e-5)
+        assert link(visit) == ({"stage": stage} if number else {})
+        expect(visit.page.get_by_role("radio", name=stage, exact=True)).to_be_checked()
+    expect(on).to_be_disabled()
+
+    back.click()
+    visit.page.get_by_text("6. Softmax.").wait_for()
+    visit.settle()
+    assert link(visit) == {"stage": "softmax"}

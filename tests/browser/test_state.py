@@ -1,0 +1,238 @@
+"""What the reader has set is in the link, survives every way of leaving and coming back, and is never illegal."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import BrowserContext, expect
+
+from tests.browser.conftest import OpenTab
+from tests.browser.harness import Visit
+from tests.browser.reading import (
+    CONCEPTS,
+    arrive,
+    assert_state,
+    charts,
+    go_to,
+    link,
+    redrawn,
+    slider,
+    state,
+    wait_until,
+)
+from tests.pages.charts import array
+from ui.navigation import Entry, entry
+
+EACH_CONCEPT = pytest.mark.parametrize("concept", CONCEPTS, ids=lambda concept: concept.name)
+LENGTH, WIDTH, HEADS, SEED = "Sequence length", "Model width d_model", "Attention heads", "Seed of the random weights"
+
+# Of each page: the picture to watch, and a control that stands beside it, with what it adds to the link.
+PICTURES = {
+    "recurrence": "memory",
+    "self_attention": "map",
+    "positional_encoding": "encoding",
+    "multi_head_attention": "all_heads",
+    "transformer_block": "stages",
+}
+OWN_CONTROLS = {
+    "recurrence": ("Gain of the recurrent weights", "memory", {"gain": "1.1"}),
+    "self_attention": ("Query token", "row", {"query": "2"}),
+    "positional_encoding": ("rope", "encoding", {"scheme": "rope"}),
+    "multi_head_attention": ("Head shown large", "one_head", {"head": "2"}),
+    "transformer_block": ("Stacked blocks", "depth_chart", {"blocks": "2"}),
+}
+
+COUNT_EXCEPTIONS_AND_MESSAGES = """() => {
+    window.exceptions = window.messages = 0;
+    new MutationObserver(() => {
+        window.exceptions += document.querySelectorAll('[data-testid="stException"]').length;
+    }).observe(document.body, { childList: true, subtree: true });
+    const send = WebSocket.prototype.send;
+    WebSocket.prototype.send = function (...message) {
+        window.messages += 1;
+        return send.apply(this, message);
+    };
+}"""
+
+
+def move(visit: Visit, label: str, key: str = "ArrowRight") -> None:
+    slider(visit, label).press(key)
+
+
+def shown(visit: Visit, *labels: str) -> list[str]:
+    """What the controls of these labels show."""
+    return [state(visit).controls[label] for label in labels]
+
+
+@EACH_CONCEPT
+def test_what_is_set_changes_picture_and_link_and_survives(
+    concept: Entry, open_tab: OpenTab, other_profile: BrowserContext
+) -> None:
+    visit = open_tab(f"/{concept.name}")
+    length, width = map(int, shown(visit, LENGTH, WIDTH))
+    picture = PICTURES[concept.name]
+    label, own_picture, in_link = OWN_CONTROLS[concept.name]
+
+    with redrawn(visit, picture):
+        move(visit, LENGTH)
+    with redrawn(visit, picture):
+        move(visit, WIDTH)
+    with redrawn(visit, own_picture):
+        if label == "rope":
+            visit.page.get_by_role("radio", name=label, exact=True).click()
+        else:
+            move(visit, label)
+    length, width = length + 1, width + (1 if concept.name == "positional_encoding" else 2)
+    was = state(visit)
+    assert was.link == {"seq_len": str(length), "d_model": str(width)} | in_link
+    assert shown(visit, LENGTH, WIDTH) == [str(length), str(width)]
+
+    go_to(visit, entry("home"))
+    go_to(visit, concept)
+    assert_state(visit, was)
+
+    copied = visit.page.url.partition(concept.name)[2]
+    assert_state(open_tab(f"/{concept.name}{copied}", profile=other_profile), was)
+
+
+def test_a_value_follows_to_other_pages_and_is_cut_only_where_it_must_be(open_tab: OpenTab) -> None:
+    visit = open_tab("/recurrence?seq_len=200")
+    assert shown(visit, LENGTH, WIDTH) == ["200", "8"]
+
+    # What nobody has set, here the width, is each page's own.
+    for name, length, width, limits in (
+        ("self_attention", "64", "6", "2 to 64"),
+        ("positional_encoding", "128", "16", "2 to 128"),
+        ("recurrence", "200", "8", ""),
+    ):
+        go_to(visit, entry(name))
+        assert shown(visit, LENGTH, WIDTH) == [length, width]
+        assert link(visit) == {"seq_len": length}
+        told = visit.page.get_by_test_id("stSidebar").get_by_text("seq_len").all_inner_texts()
+        assert told == ([f"seq_len 200 is outside {limits}: showing {length}."] if limits else [])
+
+    # Moved where it was cut, it is a new value, and the old one is forgotten.
+    go_to(visit, entry("self_attention"))
+    with redrawn(visit, "map"):
+        move(visit, LENGTH, "ArrowLeft")
+    go_to(visit, entry("recurrence"))
+    assert shown(visit, LENGTH) == ["63"]
+    assert array(charts(visit)["memory"][0]["x"]).shape == (63,)
+
+
+@pytest.mark.parametrize(
+    ("name", "query", "listing", "array_name", "trace"),
+    [
+        ("self_attention", "?causal=true&query=3&seq_len=9&temperature=2", "self_attention", "weights", 0),
+        ("positional_encoding", "?d_model=33&scheme=table", "positional_encoding", "pe", 0),
+        ("transformer_block", "?heads=2&norm=false&weight_scale=0.5", "block", "block_output", -1),
+    ],
+    ids=["self_attention", "positional_encoding", "transformer_block"],
+)
+def test_new_weights_and_the_way_back_to_the_lesson(
+    name: str, query: str, listing: str, array_name: str, trace: int, open_tab: OpenTab, lesson: dict[str, Any]
+) -> None:
+    visit = open_tab(f"/{name}{query}")
+    picture, given = PICTURES[name], link(visit)
+
+    with redrawn(visit, picture):
+        visit.page.get_by_role("button", name="New weights").click()
+    assert shown(visit, SEED) == ["1"]
+    assert link(visit) == given | {"seed": "1"}
+
+    with redrawn(visit, picture):
+        visit.page.get_by_role("button", name="Lesson example").click()
+    assert shown(visit, SEED) == ["0"]
+    assert link(visit) == {}
+    cells = array(charts(visit)[picture][trace]["z"])
+    if name == "positional_encoding":
+        cells = cells.T  # positions across, dimensions down
+    np.testing.assert_allclose(cells, lesson[listing][array_name], atol=1e-6)
+
+
+def test_a_key_held_down_on_the_width_while_four_heads_are_chosen(open_tab: OpenTab) -> None:
+    """Every second width cannot be cut into 4 heads, and the browser runs ahead of the server."""
+    visit = open_tab("/multi_head_attention?d_model=12&heads=4")
+    visit.page.evaluate(COUNT_EXCEPTIONS_AND_MESSAGES)
+
+    slider(visit, WIDTH).focus()
+    for _ in range(5):
+        messages = visit.page.evaluate("window.messages")
+        visit.page.keyboard.down("ArrowRight")
+        # The next key comes when this one has been reported, and before the answer is there.
+        assert wait_until(visit, "before => window.messages > before", messages)
+    visit.page.keyboard.up("ArrowRight")
+
+    visit.page.get_by_text("4 heads do not divide d_model 22: showing 2.").wait_for()
+    visit.settle()
+    assert visit.page.evaluate("window.exceptions") == 0
+    assert shown(visit, WIDTH, HEADS) == ["22", "2"]
+    assert link(visit) == {"d_model": "22", "heads": "4"}
+    assert len(charts(visit)["all_heads"][1]["text"]) == 2  # a heading for each head
+
+    # Where 4 heads fit again they are back.
+    with redrawn(visit, "all_heads"):
+        move(visit, WIDTH)
+    assert shown(visit, WIDTH, HEADS) == ["24", "4"]
+    assert link(visit) == {"d_model": "24", "heads": "4"}
+    assert len(charts(visit)["all_heads"][1]["text"]) == 4
+
+
+def test_back_forward_and_reload_in_the_browser(open_tab: OpenTab) -> None:
+    visit = open_tab("/self_attention")
+    with redrawn(visit, "map"):
+        move(visit, LENGTH)
+    first = state(visit)
+    go_to(visit, entry("positional_encoding"))
+    with redrawn(visit, "encoding"):
+        visit.page.get_by_role("radio", name="rope", exact=True).click()
+    second = state(visit)
+
+    visit.page.go_back()
+    arrive(visit, "self_attention")
+    assert_state(visit, first)
+
+    visit.page.go_forward()
+    arrive(visit, "positional_encoding")
+    assert_state(visit, second)
+
+    visit.page.reload()
+    assert_state(visit, second)
+
+
+@pytest.mark.parametrize(
+    ("path", "told", "left"),
+    [
+        (
+            "/multi_head_attention?d_model=33&heads=7&seq_len=abc&nonsense=1",
+            [
+                "seq_len “abc” is not a number: showing 6.",
+                "d_model 33 is not a step of this slider: showing 34.",
+                "7 heads do not divide d_model 34: showing 2.",
+                "The link names what this page does not have: “nonsense”.",
+            ],
+            {"d_model": "34"},
+        ),
+        (
+            "/self_attention?temperature=0&query=99&stage=**bold**&causal=perhaps&seed=5&seed=7",
+            [
+                "causal “perhaps” is neither true nor false: showing false.",
+                "temperature 0 is outside 0.1 to 5: showing 0.1.",
+                "seed stands in the link 2 times: showing 7.",
+                "query 99 is outside 1 to 5: showing 5.",
+                "stage “**bold**” is not one of "
+                "inputs, projections, scores, scaling, mask, softmax, output, all: showing inputs.",
+            ],
+            {"query": "5", "seed": "7", "temperature": "0.1"},
+        ),
+    ],
+    ids=["multi_head_attention", "self_attention"],
+)
+def test_a_malformed_link_tells_what_it_corrected(
+    path: str, told: list[str], left: dict[str, str], open_tab: OpenTab
+) -> None:
+    visit = open_tab(path)
+
+    note = visit.page.get_by_test_id("stMain").get_by_test_id("stText").first
+    expect(note).to_have_text("\n".join(told))
+    assert link(visit) == left
