@@ -38,7 +38,7 @@ from ui.link import read_link, resolve, same, write_link
 
 
 def slider(name: str, label: str, low: float, high: float, *, step: float = 1, default: float, **more: Any) -> Control:
-    """A number in fixed steps; all whole numbers, or all floats. `more`, here and below: help, in_page."""
+    """A number in fixed steps; all whole numbers, or all floats. `more`, here and below: help, in_page, only_if."""
     return Slider(name, label, default, low=low, high=high, step=step, **more)
 
 

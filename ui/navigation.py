@@ -29,17 +29,26 @@ ENTRIES = (
 
 def page_of(entry: Entry) -> st.Page:
     """Streamlit's page of an entry. The first one stands at the root address."""
-    path = PAGES_FOLDER / f"{entry.name}.py"
-    return st.Page(path, title=entry.title, icon=entry.icon, default=entry is ENTRIES[0])
+    first = entry is ENTRIES[0]
+    address = "start" if first else entry.name  # "home" is left for `build`; the first page stands at the root
+    return st.Page(_file(entry), title=entry.title, icon=entry.icon, url_path=address, default=first)
+
+
+def _file(entry: Entry) -> Path:
+    return PAGES_FOLDER / f"{entry.name}.py"
 
 
 def build() -> st.Page:
     """Set up the window, declare all pages, show the menu, and return the page to run."""
     # A character for the browser's tab, and first: the menu's icons would be fetched from another host for it.
     st.set_page_config(page_icon="🎛️", layout="wide")
-    page = st.navigation([page_of(entry) for entry in ENTRIES])
+    start = ENTRIES[0]
+    by_name = st.Page(_file(start), title=start.title, url_path=start.name, visibility="hidden")
+    page = st.navigation([*map(page_of, ENTRIES), by_name])
+    if page.url_path == start.name:  # asked for by its name: its address is the root
+        st.switch_page(page_of(start), query_params=st.query_params.to_dict())
     st.set_page_config(page_title=f"{page.title} · The transformer, live")
-    st.session_state[_HERE] = page.url_path or ENTRIES[0].name
+    st.session_state[_HERE] = page.url_path or start.name
     return page
 
 

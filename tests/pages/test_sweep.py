@@ -9,7 +9,7 @@ from tests.pages.charts import open_page, texts
 from ui.navigation import ENTRIES
 
 PAGES = [entry.name for entry in ENTRIES if entry.name != "home"]
-SETTINGS_PER_PAGE, LINKS_PER_PAGE = 420, 200
+SETTINGS_PER_PAGE, LINKS_PER_PAGE = 400, 200
 SENTENCES = (
     "",
     "dog",
