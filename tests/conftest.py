@@ -1,8 +1,12 @@
 """What every test may use: where the project and the reference data stand."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
+
+# Before numpy is loaded: on matrices this small, a second thread costs more than it brings.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 import pytest
