@@ -19,8 +19,8 @@ run: $(VENV)/ready  ## open the app
 test: $(VENV)/ready  ## all tests, those in a real browser included
 	$(BIN)/python -m pytest
 
-quick: $(VENV)/ready  ## the tests that need no browser
-	$(BIN)/python -m pytest -m "not browser"
+quick: $(VENV)/ready  ## the tests that need neither a browser nor minutes
+	$(BIN)/python -m pytest -m "not browser and not slow"
 
 lint: $(VENV)/ready  ## ruff: faults and format, changing nothing
 	$(BIN)/ruff check

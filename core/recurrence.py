@@ -54,11 +54,13 @@ class Crossings:
 
 @dataclass(frozen=True)
 class Timing:
-    """Median seconds of repeated runs at one length."""
+    """Seconds of repeated runs at one length: the median, and the shortest and the longest of them."""
 
     seq_len: int
     rnn: float
     attention: float
+    rnn_range: tuple[float, float]
+    attention_range: tuple[float, float]
 
 
 def rnn(x: Array, w_x: Array, w_h: Array) -> Array:
@@ -184,7 +186,7 @@ def time_both(
     repeats: int = 7,
     clock: Callable[[], float] = perf_counter,
 ) -> Iterator[Timing]:
-    """Run the recurrent network and self-attention over growing lengths and yield the median times of each.
+    """Run the recurrent network and self-attention over growing lengths and yield the times of each.
 
     Both run in float32 on the same tokens; one run of each before the clock starts is not counted.
 
@@ -200,10 +202,14 @@ def time_both(
     w_q, w_k, w_v, w_o = (m.astype(np.float32) for m in (w.w_q, w.w_k, w.w_v, w.w_o))
     for seq_len in lengths:
         x = draws.tokens(seq_len, d_model, seed).astype(np.float32)
+        rnn_times = _times(partial(rnn, x, w_x, w_h), repeats, clock)
+        attention_times = _times(partial(_attend, x, w_q, w_k, w_v, w_o), repeats, clock)
         yield Timing(
             seq_len,
-            _median_time(partial(rnn, x, w_x, w_h), repeats, clock),
-            _median_time(partial(_attend, x, w_q, w_k, w_v, w_o), repeats, clock),
+            median(rnn_times),
+            median(attention_times),
+            (min(rnn_times), max(rnn_times)),
+            (min(attention_times), max(attention_times)),
         )
 
 
@@ -211,11 +217,11 @@ def _attend(x: Array, w_q: Array, w_k: Array, w_v: Array, w_o: Array) -> Array:
     return self_attention(x, w_q, w_k, w_v).output @ w_o
 
 
-def _median_time(run: Callable[[], object], repeats: int, clock: Callable[[], float]) -> float:
+def _times(run: Callable[[], object], repeats: int, clock: Callable[[], float]) -> list[float]:
     run()
     times = []
     for _ in range(repeats):
         start = clock()
         run()
         times.append(clock() - start)
-    return median(times)
+    return times

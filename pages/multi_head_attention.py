@@ -10,7 +10,7 @@ RANDOM, BUILT = "random", "built by hand"
 
 page.start(
     "multi_head_attention",
-    "Multi-head attention runs several attentions side by side, each with its own projections. "
+    "Instead of one attention, several can run side by side, each with its own projections: the heads. "
     "Each map below is one head: row by row, how much a token takes from every token.",
 )
 settings = controls.open_page(
@@ -75,12 +75,13 @@ mean = multi_head.mean_of_heads(weights)
 limit = figures.colour_limit([weights], figures.SHARE)
 
 
-def say_where_from() -> None:
-    """Beside every picture: random or built."""
+def say_where_from(*, again: bool = True) -> None:
+    """Beside every picture: random or built; in short where it was said before."""
     if built:
-        st.caption("Built by hand, not learned: the weights were written down so that each head does one thing.")
+        whole = "Built by hand, not learned: the matrices were written down so that each head does one thing."
+        st.caption("Heads built by hand." if again else whole)
     else:
-        page.random_weights()
+        page.random_weights(again=again)
 
 
 # All heads at once
@@ -96,7 +97,7 @@ if built:
     page.findings(*multi_head_words.built_findings(weights, found, same_word, sentence, tokens, d_k))
 else:
     page.findings(summary)
-say_where_from()
+say_where_from(again=False)
 if built and not settings.tokens:
     st.caption("No sentence is typed, so this example is used, from its start and again as long as needed:")
     st.text(" ".join(sentence))
@@ -118,13 +119,13 @@ page.figure(
     key="one_head",
     alt=f"Attention weights of {labels[chosen]}, {n} query tokens on {n} key tokens. {one}",
 )
-page.findings(f"This is {labels[chosen]}.", one, words.row_sums(weights[chosen]))
+page.findings(one, words.row_sums(weights[chosen]))
 say_where_from()
 
 # The mean
 st.subheader("The mean of the heads")
 st.markdown(
-    "Often shown as “the attention” of a layer. The layer itself uses each head's own map. "
+    "It is often shown as “the attention” of a layer, but the layer itself uses each head's own map. "
     "If one head looks only at token 2 and another only at token 3, their mean looks half at each, as neither does."
 )
 nearest = multi_head_words.mean_finding(mean, labels)
@@ -141,10 +142,12 @@ say_where_from()
 # From one width to heads and back
 st.subheader("Split, attend, concatenate, project")
 st.markdown(
-    f"The columns of Q, K and V are cut into {heads} slice{'s' * (heads > 1)}, one per head, each {d_k} wide. "
+    f"The columns of Q, K and V are cut into {heads} slices, one per head, each {d_k} wide. "
     "The heads work without seeing each other; only W_O mixes what they found."
+    if heads > 1
+    else f"One head takes all {d_k} columns of Q, K and V, so there is nothing to cut. W_O projects what it found."
 )
-several = rf"\text{{head}}_1, \dots, \text{{head}}_{{{heads}}}" if heads > 1 else r"\text{head}_1"
+several = multi_head_words.heads_in_a_row(heads)
 joined = result.concatenated.shape[1]
 st.latex(
     rf"\text{{head}}_i = \text{{softmax}}\left(\frac{{Q_i K_i^\top}}{{\sqrt{{{d_k}}}}}\right) V_i: {n} \times {d_k}"
@@ -196,17 +199,18 @@ page.figure(
     alt=f"Five statistics of {heads} heads. {multi_head_words.distance_finding(found, labels)}",
 )
 page.findings(multi_head_words.distance_finding(found, labels))
-st.dataframe(statistics, alt="Statistics of every head")
+page.table(statistics, alt="Statistics of every head")
 say_where_from()
 
 # Parameters
-st.subheader("More heads, the same number of weights")
+st.subheader("More heads, the same number of parameters")
 st.latex(rf"4 \cdot d_\text{{model}}^2 = 4 \cdot {d_model}^2 = {4 * d_model**2:,}".replace(",", r"\,"))
 st.markdown(
-    "In the usual form W_Q, W_K, W_V and W_O are square and without biases. More heads cut them into thinner slices."
+    "Parameters are the numbers in the matrices, which training sets. In the usual form W_Q, W_K, W_V and W_O are "
+    "square and without biases. More heads cut them into thinner slices."
 )
 st.dataframe(
-    multi_head_words.parameters_table(multi_head.splits(square)), hide_index=True, alt="Weights by number of heads"
+    multi_head_words.parameters_table(multi_head.splits(square)), hide_index=True, alt="Parameters by number of heads"
 )
 if built:
     page.findings(multi_head_words.built_parameters(layer))
@@ -215,7 +219,7 @@ page.notice(
     "A row of one head sums to 1, so more weight on one token is less on another. A second head has a sum of its own.",
     "Random heads differ by chance alone. The heads built by hand show what specialising means; "
     "in a trained model it comes from training.",
-    "Cut the same matrices into twice as many heads and each is half as wide: the number of weights stays the same.",
+    "Cut the same matrices into twice as many heads and each is half as wide: the number of parameters stays the same.",
 )
 page.numbers(
     {

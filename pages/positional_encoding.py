@@ -32,7 +32,16 @@ settings = controls.open_page(
         controls.sentence(),
         controls.seq_len(2, 128, default=20),
         controls.d_model(2, 128, step=1, default=16),
-        controls.option("scheme", "Scheme", positional.SCHEMES, default="sinusoidal", in_page=True),
+        controls.option(
+            "scheme",
+            "Scheme",
+            positional.SCHEMES,
+            default="sinusoidal",
+            in_page=True,
+            help="How attention is told the positions. sinusoidal: sines and cosines, as in the lesson. table: numbers "
+            "for each position that a model would learn. rope: queries and keys are turned (RoPE). alibi: scores lose "
+            "by distance (ALiBi).",
+        ),
         controls.choice_up_to(
             "pair",
             "Pair of dimensions, beside the first and the last",
@@ -208,6 +217,8 @@ def draw_shuffle() -> None:
     st.subheader("Shuffle the words")
     settings.draw("permutation")
     words = settings.tokens or LESSON_WORDS
+    if not settings.tokens:
+        st.markdown("No sentence is typed, so here the lesson's *dog bites man* stands in.")
     order, rows = positional.permutation(settings.permutation, len(words), seed), embed(words, d_model)
     names = figures.token_names(words, len(words))
     shuffled = [names[place] for place in order]
@@ -224,19 +235,19 @@ def draw_shuffle() -> None:
     attend = partial(positional.shuffle, rows, w.w_q, w.w_k, w.w_v, order, slope=slope)
     table = draws.position_table(len(words), d_model, seed)
     results = {name: attend(kind, table, causal=causal) for name, (kind, causal) in cases.items()}
-    limit = figures.colour_limit([m for r in results.values() for m in (r.before, r.after, r.change)], figures.SIGNED)
     backwards = positional.changes_nothing(rows, order[::-1])
     for place, column in enumerate(st.columns(len(cases))):
         name, result = list(results.items())[place]
         finding = said.moved(result, shuffled, mirrored_alibi=cases[name] == ("alibi", False) and backwards)
         with column:
             st.markdown(f"**{name}**")
-            chart = positional_figures.outputs(result, names, shuffled, limit)
+            chart = positional_figures.outputs(result, names, shuffled)
             page.figure(chart, key=f"shuffle_{place}", alt=f"{name}: outputs before and after. {finding}")
             page.findings(finding)
     page.random_weights()
     changes = np.stack([result.differences for result in results.values()], axis=1)
-    tables["Largest change of each token's output"] = page.frame(changes, shuffled, list(cases))
+    as_text = np.vectorize(said.power)(changes)  # a column of numbers would show rounding errors as 0
+    tables["Largest change of each token's output"] = page.frame(as_text, shuffled, list(cases))
 
 
 def draw_where_am_i() -> None:
@@ -247,7 +258,7 @@ def draw_where_am_i() -> None:
         return
     st.markdown(
         "The simplest way to read a position back: which encoding lies nearest to embedding + encoding? "
-        f"The upright line marks the width of this page, {d_model}. Positions are counted from 0, tokens from 1."
+        f"The upright line marks the d_model chosen, {d_model}. Positions are counted from 0, tokens from 1."
     )
     recovered = positional.recover_positions(x, encoding)
     findings, widths = said.found(recovered, tokens), sorted({*WIDTHS, d_model})
@@ -262,6 +273,12 @@ def draw_where_am_i() -> None:
         chart = positional_figures.shares(widths, shares, d_model)
         page.figure(chart, key="shares", alt="The share of tokens that find their position, for widths from 2 to 128.")
     page.findings(*findings)
+    now = {name: float(share[widths.index(d_model)]) for name, share in shares.items()}
+    st.markdown(
+        f"At d_model {d_model} the sines let {now[said.NAMES['sinusoidal']]:.0%} be found, "
+        f"the random table {now[said.NAMES['table']]:.0%}. What the table lacks: nothing in it says that two positions "
+        "are near, and it ends with its last row, while sines go on for any length."
+    )
     tables["Guessed positions"] = page.frame(recovered.positions[:, None], positions, ["guessed"])
     tables["Share right by width"] = page.frame(np.stack(list(shares.values())), list(shares), [str(v) for v in widths])
 

@@ -52,7 +52,8 @@ page.figure(
 )
 page.findings(*recurrence_words.steps(costs))
 st.markdown(
-    "A step is one round of work: all that is computed in it could be computed side by side. "
+    "A step is one round of work, in which no token waits for another one. Within a round a few operations follow "
+    "each other (in attention: scores, softmax, weighted sum), as many for a long sequence as for a short one. "
     "A line leads from what is needed to what is computed from it"
     + (
         "."
@@ -111,8 +112,9 @@ elif measured:
     widths = ", ".join(f"d_model {width} with seed {drawn}" for width, drawn in measured)
     st.text(f"Not measured yet with d_model {d_model} and seed {seed}; measured so far: {widths}.")
 st.caption(
-    f"Both really run, {REPEATS} times at each length from {MEASURED_LENGTHS[0]} to {MEASURED_LENGTHS[-1]:,} tokens; "
-    "the median counts. They run in numpy, in float32, without a graphics card, on the machine that serves this page "
+    f"The button runs both, {REPEATS} times at each length from {MEASURED_LENGTHS[0]} to {MEASURED_LENGTHS[-1]:,} "
+    "tokens, further than the slider goes; the median counts, and the bars show the shortest and the longest time. "
+    "They run in numpy, in float32, without a graphics card, on the machine that serves this page "
     f"(processor cores: {os.cpu_count()}), beside whatever else it does. The RNN is a Python loop with one turn per "
     "token, and part of its time is the loop itself. Self-attention is a few large matrix products and a map of n² "
     "numbers, with its output projection; on few cores all at once need not be faster."

@@ -12,7 +12,8 @@ STAGES = ("inputs", "projections", "scores", "scaling", "mask", "softmax", "outp
 
 page.start(
     "self_attention",
-    "Every token looks at all tokens at once. The map shows how much each one takes from each other one.",
+    "Every token looks at all the tokens it may look at, at once. Each row of the map belongs to one token, the query: "
+    "it says what share the query takes from each token in the columns, the keys.",
 )
 settings = controls.open_page(
     "self_attention",
@@ -25,7 +26,12 @@ settings = controls.open_page(
         controls.source(only_if=lambda s: s.cross),
         controls.source_len(2, 64, default=7, only_if=lambda s: s.cross),
         "Attention",
-        controls.switch("scaling", "Divide scores by √d_k", default=True),
+        controls.switch(
+            "scaling",
+            "Divide scores by √d_k",
+            default=True,
+            help="d_k is the width of queries and keys. With the one head of this page it is d_model.",
+        ),
         controls.switch("causal", "Causal mask: nobody looks ahead", default=False, only_if=lambda s: not s.cross),
         controls.choice_up_to(
             "padding",
@@ -33,8 +39,17 @@ settings = controls.open_page(
             low=0,
             high=lambda s: s.source_len if s.cross else s.n_tokens,
             default=0,
+            help="The last tokens only fill up the length: no query may look at them.",
         ),
-        controls.slider("temperature", "Temperature", 0.1, 5.0, step=0.1, default=1.0),
+        controls.slider(
+            "temperature",
+            "Temperature",
+            0.1,
+            5.0,
+            step=0.1,
+            default=1.0,
+            help="Scores are divided by it. Below 1 the rows get sharper, above 1 more even.",
+        ),
         "Weights",
         controls.slider("weight_scale", "Size of the random weights", 0.1, 1.0, step=0.1, default=0.3),
         controls.seed(),
@@ -74,14 +89,18 @@ page.figure(
     key="map",
     alt=f"Attention weights of {n} query tokens on {m} key tokens. {words.strongest_link(weights, queries, keys)}",
 )
-page.findings(words.strongest_link(weights, queries, keys), words.row_sums(weights))
+page.findings(
+    words.strongest_link(weights, queries, keys),
+    words.row_sums(weights),
+    f"The framed row, token {words.token(queries[row])}, is worked out below.",
+)
 page.random_weights()
 
 st.subheader("One row, checked by hand")
 settings.draw("query")
 page.findings(words.row_finding(weights[row], queries[row], keys, float(entropy[row])))
 st.latex(words.weighted_sum(weights[row], result.values[:, 0], float(result.output[row, 0]), settings.query))
-left, right = st.columns([2, 3])
+left, right = st.columns([1, 2])
 with left:
     best = int(weights[row].argmax())
     page.figure(
@@ -90,12 +109,10 @@ with left:
         alt=f"Weights of query token {queries[row]}: {words.listed(weights[row], keys)}.",
     )
 with right:
-    st.markdown("Each line is a weight times a row of values. The last line is their sum, the output row.")
-    products = np.vstack([weights[row][:, None] * result.values, result.output[row]])
-    names = [f"{weight:.4f} · values of {key}" for weight, key in zip(weights[row], keys, strict=True)]
-    st.dataframe(
-        page.frame(products, [*names, f"output of {queries[row]}"], dimensions), alt="The weighted values and their sum"
-    )
+    st.markdown("Each weight times its row of values; the sum of these rows is the output, in the last line.")
+    factors = np.vstack([np.column_stack([weights[row], result.values]), [weights[row].sum(), *result.output[row]]])
+    names = [*(f"key {key}" for key in keys), f"output of {queries[row]}"]
+    page.table(page.frame(factors, names, ["weight", *(f"value {i}" for i in dimensions)]), alt="Weights and values")
 
 
 # The way there, stage by stage
@@ -115,10 +132,13 @@ def draw_stage(stage: str) -> None:
                 latex += rf" \qquad S: {m} \times {d_model}"
                 charts["S"] = rows_of(source, y=keys, y_title="token (second sequence)")
         case "projections":
-            text = "Each token seen in three ways: what it asks for, what it offers, what it gives."
+            text = (
+                "Each token seen in three ways: its query is what it asks for, its key is what it can be found by, "
+                "its value is what it hands over."
+            )
             latex = (
-                rf"Q = X W_Q: {n} \times {d_model} \qquad K = {second} W_K: {m} \times {d_model} "
-                rf"\qquad V = {second} W_V: {m} \times {d_model}"
+                rf"\begin{{gathered}} Q = X W_Q: {n} \times {d_model} \\ K = {second} W_K: {m} \times {d_model} \\"
+                rf" V = {second} W_V: {m} \times {d_model} \end{{gathered}}"
             )
             limit = figures.colour_limit((result.queries, result.keys, result.values), figures.SIGNED)
             narrow = partial(rows_of, limit=limit, decimals=1, text_up_to=6)
@@ -127,26 +147,29 @@ def draw_stage(stage: str) -> None:
                 "K": narrow(result.keys, y=keys, y_title="keys"),
                 "V": narrow(result.values, y=keys, y_title="values"),
             }
+            for chart in charts.values():
+                figures.few_ticks(chart, dimensions)
         case "scores":
             text = "The dot product of every query with every key: large where they point the same way."
             latex = rf"Q K^\top: ({n} \times {d_model}) \cdot ({d_model} \times {m}) = {n} \times {m}"
             charts = {"scores": map_of(result.scores, unit="score", kind=figures.SIGNED)}
         case "scaling":
-            text = "Divided by √d_k, so that longer vectors do not mean larger scores."
+            text = words.scaling(settings.scaling, d_model, settings.temperature)
             latex = rf"\frac{{Q K^\top}}{{{divisor}}}: {n} \times {m}"
             charts = {"scaled": map_of(result.scaled, unit="scaled score", kind=figures.SIGNED)}
         case "mask":
-            hidden = int(np.count_nonzero(~allowed))
-            text = f"{hidden} of {n * m} cells are set to −∞, so that nothing is taken from there; they are left empty."
+            text = words.masked(allowed)
             latex = r"\text{score}_{ij} = -\infty \text{ where query } i \text{ may not look at key } j"
             masked = np.where(allowed, result.scaled, np.nan)
             charts = {"masked": map_of(masked, unit="scaled score", kind=figures.SIGNED)}
         case "softmax":
-            text = "Each row becomes shares of one: e to the power of each score, divided by the row's total."
+            text = (
+                "Each row becomes shares of one: e to the power of each score, divided by the row's total. e^−∞ is 0."
+            )
             latex = r"\text{weight}_{ij} = \frac{e^{\text{score}_{ij}}}{\sum_k e^{\text{score}_{ik}}}"
             charts = {"weights": map_of(weights, unit="weight")}
         case _:
-            text = "Each token's new vector: the values of all tokens, mixed by its weights."
+            text = "Each query token's new vector: the values of the tokens it looks at, mixed by its weights."
             latex = rf"\text{{weights}} \cdot V: ({n} \times {m}) \cdot ({m} \times {d_model}) = {n} \times {d_model}"
             charts = {"output": rows_of(result.output, y=queries, y_title="query token")}
     st.markdown(f"**{STAGES.index(stage) + 1}. {stage.capitalize()}.** {text}")
@@ -180,9 +203,10 @@ for stage in STAGES[:-1] if settings.stage == "all" else (settings.stage,):
     draw_stage(stage)
 
 page.notice(
-    "Look along one row: it belongs to one query, and its shares always make one whole.",
-    "Switch off the division by √d_k at a large width: the rows turn sharp, and one token takes nearly everything.",
-    "Nothing in the computation asks where a token stands. The page Positional encoding mends that.",
+    "Look along one row: where it may look at anything, its weights sum to 1. More for one key is less for another.",
+    "Without the division by √d_k the scores grow with d_model, and the softmax gives nearly everything to one token. "
+    "It shows best with d_model 64 and weights of size 0.1: switch the division off and on.",
+    "Without a mask, nothing in the computation asks where a token stands. The page Positional encoding mends that.",
 )
 page.numbers(
     {
@@ -191,6 +215,10 @@ page.numbers(
             np.stack([weights.sum(-1), entropy], axis=1), queries, ["sum", "entropy (bits)"]
         ),
         "Output": page.frame(result.output, queries, dimensions),
+        "Queries": page.frame(result.queries, queries, dimensions),
+        "Keys": page.frame(result.keys, keys, dimensions),
+        "Values": page.frame(result.values, keys, dimensions),
+        "Scores": page.frame(result.scores, queries, keys),
     }
 )
 page.source(attention.scaled_dot_product_attention, attention.softmax)

@@ -36,9 +36,17 @@ from ui.control_kinds import (
 )
 from ui.link import read_link, resolve, same, write_link
 
+_TOKENS = (
+    "It is split into tokens: words and punctuation marks. “The” and “the” are two different tokens. "
+    "Where the box is blank, the tokens are random vectors, as in the lesson."
+)
+
 
 def slider(name: str, label: str, low: float, high: float, *, step: float = 1, default: float, **more: Any) -> Control:
-    """A number in fixed steps; all whole numbers, or all floats. `more`, here and below: help, in_page, only_if."""
+    """A number in fixed steps; all whole numbers, or all floats.
+
+    `more`, here and below: help, in_page, only_if, sets.
+    """
     return Slider(name, label, default, low=low, high=high, step=step, **more)
 
 
@@ -55,16 +63,17 @@ def source_len(low: int, high: int, *, default: int, **more: Any) -> Control:
 
 def d_model(low: int, high: int, *, step: int = 2, default: int, **more: Any) -> Control:
     """The model width."""
-    return Slider("d_model", "Model width d_model", default, low=low, high=high, step=step, **more)
+    told = "How many numbers stand for one token"
+    return Slider("d_model", "Model width d_model", default, low=low, high=high, step=step, help=told, **more)
 
 
-def heads(*, default: int = 1, **more: Any) -> Control:
-    """The number of attention heads, among the divisors of `d_model`. After `d_model` in the list."""
+def heads(*, default: int = 1, most: int | None = None, **more: Any) -> Control:
+    """The number of attention heads, among the divisors of `d_model` (up to `most`). After `d_model` in the list."""
     return Choice(
         "heads",
         "Attention heads",
         default,
-        options=lambda s: [n for n in range(1, s.d_model + 1) if s.d_model % n == 0],
+        options=lambda s: [n for n in range(1, min(s.d_model, most or s.d_model) + 1) if s.d_model % n == 0],
         complaint=lambda n, s: f"{plain(n)} heads do not divide d_model {s.d_model}",
         **more,
     )
@@ -99,12 +108,12 @@ def seed(*, default: int = 0, **more: Any) -> Control:
 
 def sentence(*, default: str = "", **more: Any) -> Control:
     """The reader's sentence. First in the list, so that the lengths after it can follow it."""
-    return Sentence("sentence", "Sentence", default, **more)
+    return Sentence("sentence", "Sentence", default, help=_TOKENS, **more)
 
 
 def source(**more: Any) -> Control:
     """A second sentence, for cross-attention."""
-    return Sentence("source", "Second sentence", "", **more)
+    return Sentence("source", "Second sentence", "", help=_TOKENS, **more)
 
 
 @dataclass
@@ -128,6 +137,7 @@ class Memory:
         """
         self.moved, self.changed = set(self.changed), []
         dependent = {control.name: control for control in controls if isinstance(control, Dependent)}
+        sets = {control.name: control.sets for control in controls if control.sets}
         for name in sorted(self.moved, key=dependent.__contains__):  # the dependent ones last
             value = _held(st.session_state.get(name))
             if name in dependent and self.drawn.get(name) != _options(dependent[name], resolve(controls, self.chosen)):
@@ -135,6 +145,8 @@ class Memory:
             elif value is not None:
                 self.chosen[name] = value
                 self.notes = []
+                if name in sets:
+                    self.chosen |= sets[name](value)
 
 
 def open_page(name: str, controls: Sequence[Control | str]) -> Settings:
@@ -229,11 +241,13 @@ def _follow_history(controls: Sequence[Control]) -> None:
 
 
 def _buttons(controls: Sequence[Control]) -> None:
-    """The way back to the lesson's example, and other weights."""
+    """The way back to the lesson's example, and other weights. On the first page the way back is for all pages."""
     memory = _memory()
     names = [control.name for control in controls]
-    if st.button("Lesson example", help="Every control of this page as the lesson has it", width="stretch"):
-        for name in names:
+    everywhere = memory.page == navigation.ENTRIES[0].name
+    told = f"Every control of {'all pages' if everywhere else 'this page'} as the lesson has it"
+    if st.button("Lesson example", help=told, width="stretch"):
+        for name in list(memory.chosen) if everywhere else names:
             memory.chosen.pop(name, None)
         memory.notes = []
         st.switch_page(navigation.page_of(navigation.entry(memory.page)), query_params={})

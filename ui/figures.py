@@ -16,7 +16,7 @@ Array = np.ndarray
 CELL_TEXT_UP_TO = 12  # numbers in the cells up to so many columns and rows, on hover beyond
 _MAX_TICKS = 16
 _LABEL_LENGTH, _NAME_LENGTH = 10, 40
-TICK_FONT, TITLE_FONT = 14, 16
+TICK_FONT, TITLE_FONT = 15, 17
 _ROW_HEIGHT = 44
 _BAR_ABOVE = 76  # pixels that a colour bar above the map takes
 _TITLE_BELOW = 64  # pixels that tick labels and a title below the map take
@@ -133,6 +133,8 @@ def heatmap_grid(
         if len(maps) > 1:
             layout["annotations"].append(_heading(title, (left + right) / 2, top))
     layout["coloraxis"] = _colours(kind, limit or colour_limit(maps.values(), kind), unit)
+    if len(maps) > 1:
+        layout["coloraxis"]["colorbar"]["ypad"] = 34  # room for the headings
     tallest = max(len(values) for values in maps.values())
     top_margin = _BAR_ABOVE + (24 if len(maps) > 1 else 0)
     height = height or top_margin + _TITLE_BELOW + max(160, min(480, _ROW_HEIGHT * tallest)) * rows
@@ -153,7 +155,7 @@ def attention_map(
     Beside a small map they are written out, beside a large one the entropy is a bar and the sum is on hover.
     """
     cells = _cells(weights, keys, queries, x_title, "query token", "", 2)
-    beside: dict[str, Any] = dict(domain=[0.8, 1], anchor="y", tickfont=dict(size=TICK_FONT), showgrid=False)
+    beside: dict[str, Any] = dict(domain=[0.76, 1], anchor="y", tickfont=dict(size=TICK_FONT), showgrid=False)
     sums, names = weights.sum(axis=-1), axis_names(queries)
     if len(queries) <= CELL_TEXT_UP_TO:
         notes = [
@@ -167,7 +169,7 @@ def attention_map(
                 textfont=dict(size=TICK_FONT),
                 hoverinfo="skip",
             )
-            for name, numbers in (("row sum", sums), ("entropy", entropy))
+            for name, numbers in (("row<br>sum", sums), ("entropy<br>(bits)", entropy))
         ]
         beside |= dict(type="category", range=[-0.5, 1.5])
     else:
@@ -187,7 +189,7 @@ def attention_map(
     if max(weights.shape) > CELL_TEXT_UP_TO:
         cells.pop("texttemplate")
     layout = dict(
-        xaxis=_ticks(keys) | dict(domain=[0, 0.78], title=_title(x_title)),
+        xaxis=_ticks(keys) | dict(domain=[0, 0.74], title=_title(x_title)),
         xaxis2=beside,
         yaxis=_ticks(queries) | dict(autorange="reversed", title=_title("query token")),
         coloraxis=_colours(SHARE, colour_limit([weights], SHARE), "weight"),
@@ -285,6 +287,12 @@ def outline_row(figure: go.Figure, row: int, columns: int) -> go.Figure:
     """A frame around one row of a heatmap; returns the figure."""
     figure.add_shape(_frame(row, columns))
     return figure
+
+
+def few_ticks(figure: go.Figure, names: Sequence[str], most: int = 8) -> go.Figure:
+    """At most so many labels across, for a chart on a part of the page; returns the figure."""
+    values = axis_names(names)[:: -(-len(names) // most)]
+    return figure.update_xaxes(tickvals=values, ticktext=values)
 
 
 def finish(figure: go.Figure | dict[str, Any], height: int, top: int = 36) -> go.Figure:
@@ -397,7 +405,7 @@ def _colours(kind: str, end: float, unit: str) -> dict[str, Any]:
         colorbar=dict(
             title=dict(text=unit, side="top", font=dict(size=TICK_FONT)),
             orientation="h",
-            y=1.02,
+            y=0.999,  # from 1 on, Plotly moves the axis title up among the tick labels, as if it were the figure's
             yanchor="bottom",
             thickness=12,
             tickfont=dict(size=TICK_FONT),

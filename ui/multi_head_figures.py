@@ -78,7 +78,7 @@ def head_grid(weights: Array, titles: Sequence[str], tokens: Sequence[str], *, c
     down = tokens if rows * n <= 12 else [f"1–{n}"]
     layout = dict(
         xaxis=_axis("key token, map by map", range=[0, columns], **_tile_ticks(columns, across, side, side)),
-        yaxis=_axis("query token, map by map", range=[rows, 0], **_tile_ticks(rows, down, top, bottom)),
+        yaxis=_axis("query token, map by map", range=[rows + 0.02, 0], **_tile_ticks(rows, down, top, bottom)),
         coloraxis=_colours_of_maps(limit),
         shapes=[frame],
     )

@@ -34,10 +34,13 @@ def grid_titles(names: Sequence[str], off: Sequence[int]) -> list[str]:
 def largest_weight(weights: Array, labels: Sequence[str], tokens: Sequence[str]) -> str:
     """The largest weight of all maps (heads, n, n)."""
     head, query, key = (int(place) for place in np.unravel_index(weights.argmax(), weights.shape))
-    return (
-        f"The largest weight of {'all maps' if len(weights) > 1 else 'the map'} is in {labels[head]}: "
-        f"token {token(tokens[query])} looks at token {token(tokens[key])} with {weights[head, query, key]:.2f}."
-    )
+    largest = weights[head, query, key]
+    where = f"the largest weight of {'all maps' if len(weights) > 1 else 'the map'}"
+    found = f"{labels[head]}: token {token(tokens[query])} looks at token {token(tokens[key])}"
+    alike = int(np.count_nonzero(np.round(weights, 2) == np.round(largest, 2)))
+    if alike > 1:
+        return f"{where.capitalize()}, {largest:.2f}, stands in {alike} cells. One is in {found}."
+    return f"{where.capitalize()} is in {found} with {largest:.2f}."
 
 
 def built_findings(
@@ -85,10 +88,18 @@ def mean_finding(mean: MeanMap, labels: Sequence[str]) -> str:
             f"Only by coincidence does a head have this map: {labels[nearest]}. In {labels[furthest]}, "
             f"{mean.distances[furthest]:.2g} of an average row's weight lies on other tokens."
         )
-    return (
-        f"This map is no head's. Even in {labels[nearest]}, the nearest to it, "
-        f"{mean.distances[nearest]:.2g} of an average row's weight lies on other tokens than here."
-    )
+    whose = f"The nearest is {labels[nearest]}, and even there"
+    if mean.distances[furthest] - mean.distances[nearest] < _NOTHING:
+        whose = f"{'Both' if len(labels) == 2 else 'All'} heads are equally far from it: in each"
+    share = mean.distances[nearest]
+    moved = f"{share:.0%}" if share >= 0.01 else "less than 1%"
+    return f"This map is no head's. {whose}, {moved} of a row's weight, on average, lies on other tokens."
+
+
+def heads_in_a_row(heads: int) -> str:
+    """LaTeX: head_1, …, head_h."""
+    names = [rf"\text{{head}}_{{{place}}}" for place in range(1, heads + 1)]
+    return ", ".join(names if heads <= 3 else [names[0], r"\dots", names[-1]])
 
 
 def off_finding(off: Sequence[int], labels: Sequence[str], ablation: Ablation, tokens: Sequence[str]) -> str:
@@ -155,7 +166,7 @@ def parameters_table(splits: Sequence[HeadSplit]) -> pd.DataFrame:
     """One row per number of heads."""
     return pd.DataFrame(
         [(split.heads, split.d_k, split.one_head, split.total) for split in splits],
-        columns=["heads", "d_k, width of a head", "weights of one head", "weights of all heads"],
+        columns=["heads", "d_k, width of a head", "parameters of one head", "parameters of all heads"],
     )
 
 
@@ -164,7 +175,7 @@ def built_parameters(layer: Layer) -> str:
     matrices = (layer.w_q, layer.w_k, layer.w_v, layer.w_o)
     total = sum(matrix.size for matrix in matrices)
     return (
-        f"The three heads built by hand are each d_model / 2 wide: their matrices have {total:,} numbers, "
+        f"The three heads built by hand are each d_model / 2 wide: their matrices have {total:,} parameters, "
         f"and the bias of the queries {np.size(layer.b_q)}."
     )
 

@@ -15,8 +15,11 @@ _STYLE = """<style>
 .js-plotly-plot :is(g[class*="tick"], .infolayer, .textpoint, .colorbar) text, .js-plotly-plot text.bartext-outside {
     fill: currentColor !important;
 }
+.js-plotly-plot .heatmap-label [style*="fill: rgb(68, 68, 68)"] { fill: black !important; }
+[data-testid="stMain"] a:focus-visible { outline: 3px solid currentColor; outline-offset: 2px; }
 </style>"""
 
+_ROWS_SHOWN = 16
 _CHART_CONFIG = {
     "displaylogo": False,
     "scrollZoom": False,
@@ -51,17 +54,25 @@ def findings(*sentences: str) -> None:
     st.text("\n".join(sentences))
 
 
-def random_weights() -> None:
-    """Said beside every picture whose weights were drawn, not learned."""
-    st.caption("Random weights: who looks at whom means nothing yet. How the numbers come about is what to see.")
+def random_weights(*, again: bool = False) -> None:
+    """Said beside every picture whose weights were drawn, not learned; `again`: in short, where it was said before."""
+    whole = "Random weights: who looks at whom means nothing yet. How the numbers come about is what to see."
+    st.caption("Random weights." if again else whole)
+
+
+def table(frame: pd.DataFrame, alt: str) -> None:
+    """A table of numbers, four decimals each (text and whole numbers as they are), without scrolling up to 16 rows."""
+    four = st.column_config.NumberColumn(format="%.4f")
+    shown = {str(name): four for name in frame.columns[frame.dtypes == float]}
+    st.dataframe(frame, column_config=shown, height="content" if len(frame) <= _ROWS_SHOWN else "auto", alt=alt)
 
 
 def numbers(tables: Mapping[str, pd.DataFrame], key: str = "numbers") -> None:
     """The numbers behind the pictures, in an expander."""
     with st.expander("The numbers", key=key):
-        for name, table in tables.items():
+        for name, frame in tables.items():
             st.markdown(f"**{name}**")
-            st.dataframe(table, alt=name)
+            table(frame, alt=name)
 
 
 def source(*functions: Callable[..., object]) -> None:

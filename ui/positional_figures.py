@@ -71,8 +71,7 @@ def pairs(values: Array, *, x_title: str, y_title: str, unit: str) -> go.Figure:
     figure = figures.heatmap(
         values, x=names, y=names, x_title=x_title, y_title=y_title, unit=unit, kind=figures.SIGNED, height=420
     )
-    few = names[:: -(-len(names) // 8)]
-    return figure.update_xaxes(tickvals=few, ticktext=few)
+    return figures.few_ticks(figure, names)
 
 
 def slopes(values: Array, chosen: int) -> go.Figure:
@@ -81,9 +80,10 @@ def slopes(values: Array, chosen: int) -> go.Figure:
     return figures.bars(values, names, x_title="head", y_title="slope", highlight=chosen, decimals=3, height=380)
 
 
-def outputs(result: Shuffle, names: Sequence[str], shuffled: Sequence[str], limit: float) -> go.Figure:
+def outputs(result: Shuffle, names: Sequence[str], shuffled: Sequence[str]) -> go.Figure:
     """Outputs before and after the shuffle, and the difference token by token. Row = token."""
     maps = {"before": result.before, "after": result.after, "difference": result.change}
+    limit = figures.colour_limit(maps.values(), figures.SIGNED)
     n, d_model = result.before.shape
     panel = max(80, min(300, 24 * n))
     room = [panel, _GAP, panel, _GAP, panel]  # from top to bottom, in pixels

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from core.positional import ByOffset, Recovered, Shuffle, rises_again
+from ui.words import token
 
 Array = np.ndarray
 
@@ -204,7 +205,7 @@ def moved(result: Shuffle, names: Sequence[str], *, mirrored_alibi: bool) -> str
         changed = names[int(result.differences.argmax())]
         return (
             "The rows did not move with their tokens: order shows. "
-            f"The output of token {changed} changed most, by up to {power(largest)}."
+            f"The output of token {token(changed)} changed most, by up to {power(largest)}."
         )
     text = f"The rows moved with their tokens. Largest difference: {power(largest)}{_rounding(largest)}."
     if mirrored_alibi:
@@ -228,7 +229,7 @@ def found(recovered: Recovered, names: Sequence[str]) -> list[str]:
         worst = int(misses.argmax())
         lines.append(
             f"On average the guess is {misses.mean():.2g} positions off. The largest miss: "
-            f"token {names[worst]}, at position {worst}, is taken for position {recovered.positions[worst]}."
+            f"token {token(names[worst])}, at position {worst}, is taken for position {recovered.positions[worst]}."
         )
     return lines
 

@@ -120,8 +120,11 @@ def times(timings: Sequence[Timing]) -> go.Figure:
         log_x=True,
         log_y=True,
     )
-    largest = max(max(timing.rnn, timing.attention) for timing in timings)
-    smallest = min(min(timing.rnn, timing.attention) for timing in timings)
+    for trace, name in zip(figure.data, ("rnn", "attention"), strict=True):
+        median, ends = trace.y, 1e3 * np.array([getattr(timing, f"{name}_range") for timing in timings])
+        trace.error_y = dict(array=ends[:, 1] - median, arrayminus=median - ends[:, 0], thickness=1.5)
+    largest = max(max(timing.rnn_range[1], timing.attention_range[1]) for timing in timings)
+    smallest = min(min(timing.rnn_range[0], timing.attention_range[0]) for timing in timings)
     figure.update_xaxes(tickvals=lengths.tolist(), ticktext=[str(length) for length in lengths])
     figure.update_yaxes(_decades([1e3 * smallest, 1e3 * largest]))
     return figure
@@ -175,7 +178,7 @@ def memory(reach: Array, weights: Array, names: Sequence[str]) -> go.Figure:
                 tickfont=dict(size=figures.TICK_FONT),
             ),
             annotations=[
-                _title("RNN: answer of the last state", 0.5, 1),
+                _title("RNN: how much the last state depends on each token", 0.5, 1),
                 _title("Attention: weights of the last token", 0.5, 0.41),
             ],
             showlegend=False,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from core.recurrence import Costs, Crossings, Timing
+from ui.words import token
 
 Array = np.ndarray
 
@@ -25,8 +26,8 @@ def steps(costs: Costs) -> list[str]:
     if n == 1:
         return ["With a single token there is nothing to wait for: both need 1 step."]
     return [
-        f"RNN: {n} steps, one after the other. The last token waits for the {_many(n - 1, 'token')} before it.",
-        f"Self-attention: 1 step. No token waits for another, but each looks at all {n}: "
+        f"RNN: {n} steps, one after the other. The last token waits for the {_many(n - 1, 'token') if n > 2 else 'token'} before it.",
+        f"Self-attention: 1 step, however long the sequence is. No token waits for another, but each looks at all {n}: "
         f"{costs.weights:,} links, n² of them.",
     ]
 
@@ -63,17 +64,22 @@ def time_findings(timings: Sequence[Timing]) -> list[str]:
     faster = [timing.seq_len for timing in timings if timing.attention < timing.rnn]
     slower = [timing.seq_len for timing in timings if timing.attention >= timing.rnn]
     if not faster:
-        first = "Self-attention was faster at none of these lengths."
+        first = "In this run self-attention was faster at none of these lengths."
     elif not slower:
-        first = "Self-attention was faster at every length measured."
+        first = "In this run self-attention was faster at every length measured."
     else:
-        first = f"Self-attention was faster at {_listed(faster)} tokens, and not at {_listed(slower)}."
+        first = f"In this run self-attention was faster at {_listed(faster)} tokens, and not at {_listed(slower)}."
     last = timings[-1]
     quick, slow = sorted((("the RNN", last.rnn), ("self-attention", last.attention)), key=lambda pair: pair[1])
+    overlap = last.rnn_range[0] <= last.attention_range[1] and last.attention_range[0] <= last.rnn_range[1]
     found = [
         first,
-        f"At {last.seq_len:,} tokens the RNN took {number(1e3 * last.rnn)} ms and self-attention "
-        f"{number(1e3 * last.attention)} ms: {quick[0]} was {number(slow[1] / quick[1])} times as fast as {slow[0]}.",
+        f"At {last.seq_len:,} tokens the RNN took {_milliseconds(last.rnn, last.rnn_range)} and self-attention "
+        f"{_milliseconds(last.attention, last.attention_range)}.",
+        "Their ranges overlap, so another run may turn out the other way."
+        if overlap
+        else f"By the medians {quick[0]} was {number(slow[1] / quick[1])} times as fast as {slow[0]}. "
+        "Another run, or a busier machine, gives another number.",
     ]
     if len(timings) > 1:
         before = timings[-2]
@@ -92,8 +98,8 @@ def memory_findings(reach: Array, weights: Array, names: Sequence[str]) -> list[
         return ["With a single token the first one is the last one, and attention gives it the whole weight, 1."]
     found = [
         _first_reaches(reach, names),
-        f"Self-attention gives token {names[0]} the weight {number(weights[0])}, in one step, however far away it is. "
-        f"The largest weight has token {names[best]}: {number(weights[best])}.",
+        f"Self-attention: the last token gives token {token(names[0])} the weight {number(weights[0])}, in one step, "
+        f"however far away it is. Its largest weight, {number(weights[best])}, is for token {token(names[best])}.",
     ]
     lost = int(np.count_nonzero(reach == 0))
     if lost:
@@ -116,14 +122,18 @@ def _first_reaches(reach: Array, names: Sequence[str]) -> str:
     n = len(names)
     if reach[0] == 0:
         return (
-            f"RNN: of token {names[0]} the last state shows no trace that a floating-point number can hold "
+            f"RNN: of token {token(names[0])} the last state shows no trace that a floating-point number can hold "
             f"(the smallest is 4.9 × 10⁻³²⁴), after {_many(n - 1, 'step')}."
         )
     share = reach[0] / reach[-1]
     return (
-        f"RNN: token {names[0]} reaches the last state with {number(share)} times what the last token does, over "
+        f"RNN: token {token(names[0])} reaches the last state with {number(share)} times what the last token does, over "
         f"{_many(n - 1, 'step')}. Each step multiplies it by {number(share ** (1 / (n - 1)))} on average."
     )
+
+
+def _milliseconds(median: float, between: tuple[float, float]) -> str:
+    return f"{number(1e3 * median)} ms ({number(1e3 * between[0])} to {number(1e3 * between[1])})"
 
 
 def _many(count: int, noun: str) -> str:

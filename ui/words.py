@@ -20,7 +20,11 @@ def strongest_link(weights: Array, queries: Sequence[str], keys: Sequence[str]) 
         return "No token may look at anything: all weights are 0."
     query, key = divmod(int(weights.argmax()), weights.shape[1])
     largest = f"{weights[query, key]:.2f}"
-    return f"The largest weight: token {token(queries[query])} looks at token {token(keys[key])} with {largest}."
+    alike = int(np.count_nonzero(np.round(weights, 2) == np.round(weights[query, key], 2)))  # as the cells show them
+    found = f"token {token(queries[query])} looks at token {token(keys[key])}"
+    if alike > 1:
+        return f"The largest weight, {largest}, stands in {alike} cells. One of them: {found}."
+    return f"The largest weight: {found} with {largest}."
 
 
 def row_sums(weights: Array) -> str:
@@ -39,13 +43,42 @@ def row_finding(weights: Array, query: str, keys: Sequence[str], entropy: float)
     if not seen:
         return f"Token {token(query)} may look at nothing: its row is all zeros, and so is its output."
     best = int(weights.argmax())
-    found = f"Token {token(query)} looks most at token {token(keys[best])}: {weights[best]:.2f}. "
+    alike = int(np.count_nonzero(np.isclose(weights, weights[best], rtol=1e-9, atol=0)))
     if seen == 1:
-        return found + "It looks at nothing else: entropy 0 bits."
+        return f"Token {token(query)} looks at token {token(keys[best])} alone. Its entropy is 0 bits."
+    if alike == seen:
+        found = f"Token {token(query)} gives the same weight, {weights[best]:.2f}, to each of {seen} keys. "
+    elif alike > 1:
+        found = f"Token {token(query)} looks most at {alike} keys alike, {weights[best]:.2f} each. "
+    else:
+        found = f"Token {token(query)} looks most at token {token(keys[best])}: {weights[best]:.2f}. "
     return (
-        f"{found}Entropy {entropy:.2f} bits; "
-        f"the same weight on each of the {seen} keys it looks at would be {np.log2(seen):.2f} bits."
+        f"{found}The entropy says how widely it looks: {entropy:.2f} bits, between 0 (one key takes all) and "
+        f"{np.log2(seen):.2f} (all {seen} alike)."
     )
+
+
+def scaling(on: bool, d_k: int, temperature: float) -> str:
+    """What happens between the scores and the mask, in Markdown."""
+    said = (
+        f"Divided by √d_k = √{d_k} = {np.sqrt(d_k):.2f}, so that more dimensions do not mean larger scores."
+        if on
+        else "The division by √d_k is switched off, so the scores stay as they are."
+    )
+    if temperature == 1:
+        return said
+    effect = "sharper" if temperature < 1 else "more even"
+    return f"{said} Then divided by the temperature, {temperature:g}, which makes the rows {effect}."
+
+
+def masked(allowed: Array) -> str:
+    """What the mask hides, in Markdown. Args: allowed (n_q, n_k) booleans."""
+    hidden = int(np.count_nonzero(~allowed))
+    if not hidden:
+        return (
+            "Nothing is hidden now: every query may look at every key. A mask or padding tokens would set cells to −∞."
+        )
+    return f"{hidden} of {allowed.size} cells are set to −∞, so that nothing is taken from there. They are left empty."
 
 
 def listed(values: Array, names: Sequence[str], most: int = 12) -> str:
@@ -54,8 +87,11 @@ def listed(values: Array, names: Sequence[str], most: int = 12) -> str:
     return said + (f", and {len(values) - most} more" if len(values) > most else "")
 
 
-def weighted_sum(weights: Array, values: Array, total: float, query: int, most: int = 3) -> str:
+def weighted_sum(weights: Array, values: Array, total: float, query: int, most: int = 6) -> str:
     """LaTeX: the first number of a query's output as a sum of weights times values. Args: weights, values (n_k,)."""
     terms = [f"{weight:.3f} \\cdot ({value:.3f})" for weight, value in zip(weights[:most], values[:most], strict=True)]
-    rest = r" + \dots" if len(weights) > most else ""
-    return rf"\text{{output}}_{{{query},1}} = {' + '.join(terms)}{rest} = {total:.3f}"
+    if len(weights) > most:
+        terms.append(r"\dots")
+    lines = [" + ".join(terms[first : first + 2]) for first in range(0, len(terms), 2)]  # for a phone's width
+    body = r" \\ &\quad + ".join(lines)
+    return rf"\begin{{aligned}} \text{{output}}_{{{query},1}} &= {body} \\ &= {total:.3f} \end{{aligned}}"

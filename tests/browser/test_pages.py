@@ -28,6 +28,15 @@ HAS_BACKGROUND = """wanted =>
 BACKGROUNDS: dict[Scheme, str] = {"light": "rgb(255, 255, 255)", "dark": "rgb(23, 22, 20)"}
 
 
+# Axis titles that begin above the end of their axis' labels.
+TITLES_AMONG_LABELS = """() => [...document.querySelectorAll('.js-plotly-plot')].flatMap(chart =>
+    [...chart.querySelectorAll('.xtitle')].filter(title => {
+        const ends = [...chart.querySelectorAll('.xtick text')].map(label => label.getBoundingClientRect().bottom);
+        return title.getBoundingClientRect().top < Math.max(...ends) - 3;
+    }).map(title => title.textContent))
+"""
+
+
 @pytest.fixture(scope="module", params=ENTRIES, ids=lambda entry: entry.name)
 def opened(request: pytest.FixtureRequest, server: str, profile: BrowserContext) -> Iterator[Visit]:
     """Each page as it opens, for tests that set nothing."""
@@ -44,6 +53,10 @@ def test_every_chart_has_a_spoken_description_of_its_own(opened: Visit) -> None:
     assert drawn.count() == figures.count()
     assert [label for label in labels if len(label.split()) < 4] == []
     assert len(set(labels)) == len(labels)
+
+
+def test_axis_titles_stand_below_the_labels(opened: Visit) -> None:
+    assert opened.page.evaluate(TITLES_AMONG_LABELS) == []
 
 
 def luminance(colour: str) -> float:

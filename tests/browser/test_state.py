@@ -152,6 +152,16 @@ def test_new_weights_and_the_way_back_to_the_lesson(
     np.testing.assert_allclose(cells, lesson[listing][array_name], atol=1e-6)
 
 
+def test_on_home_the_way_back_to_the_lesson_is_for_all_pages(open_tab: OpenTab) -> None:
+    visit = open_tab("/self_attention?d_model=16&sentence=dog+bites+man")
+    go_to(visit, entry("home"))
+    visit.page.get_by_role("button", name="Lesson example").click()
+    expect(visit.page.get_by_role("textbox")).to_have_value("")
+    go_to(visit, entry("self_attention"))
+    assert link(visit) == {}
+    assert (shown(visit, WIDTH), shown(visit, LENGTH)) == (["6"], ["5"])
+
+
 def test_a_key_held_down_on_the_width_while_four_heads_are_chosen(open_tab: OpenTab) -> None:
     """Every second width cannot be cut into 4 heads, and the browser runs ahead of the server."""
     visit = open_tab("/multi_head_attention?d_model=12&heads=4")

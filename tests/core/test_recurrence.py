@@ -132,12 +132,12 @@ class FakeClock:
         return next(self.times)
 
 
-def test_times_are_medians_length_by_length() -> None:
+def test_times_are_medians_with_their_range_length_by_length() -> None:
     clock = FakeClock(*[1, 100, 3], *[7, 5, 6], *[2, 2, 900], *[10, 30, 20])
     times = time_both([4, 8], 6, 0, repeats=3, clock=clock)
-    assert next(times) == Timing(seq_len=4, rnn=3, attention=6)
+    assert next(times) == Timing(4, rnn=3, attention=6, rnn_range=(1, 100), attention_range=(5, 7))
     assert clock.calls == 2 * 2 * 3  # the second length has not been run yet
-    assert next(times) == Timing(seq_len=8, rnn=2, attention=20)
+    assert next(times) == Timing(8, rnn=2, attention=20, rnn_range=(2, 900), attention_range=(10, 30))
     with pytest.raises(StopIteration):
         next(times)
 

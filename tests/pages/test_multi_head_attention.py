@@ -84,8 +84,10 @@ def test_every_map_stands_in_its_own_place(heads: int) -> None:
         assert y < grid.y[row * 4] < grid.y[row * 4 + 3] < row + 1  # the title is above the map
         np.testing.assert_array_equal(grid.customdata[row * 4 + 2, column * 4 + 1], [head + 1, 3, 2])
         assert grid.z[row * 4 + 2, column * 4 + 1] == np.float32(weights[head, 2, 1])
-    assert figure.layout.yaxis.range == (rows, 0)  # the first query is at the top
+    low, high = figure.layout.yaxis.range
+    assert low > high == 0  # the first query is at the top
     frame = figure.layout.shapes[0]
+    assert max(row + 1, frame.y1) < low  # nothing is cut
     assert frame.x0 < titles.x[-1] < frame.x1
     assert titles.y[-1] < frame.y0 < frame.y1
 
@@ -124,7 +126,7 @@ def test_built_heads_say_what_they_do() -> None:
 def test_same_word_head_without_a_repeated_word() -> None:
     shown = texts(open_page(PAGE, heads_from=BUILT, sentence="dog bites man"))
     assert "No word comes twice here, so all that head 3 can find is the token itself" in shown
-    assert "stands" not in shown
+    assert "times." not in shown  # a word that “stands 4 times.”
 
 
 def test_few_dimensions_are_explained() -> None:
@@ -166,9 +168,33 @@ def test_mean_says_how_near_the_nearest_head_is() -> None:
     found = multi_head.mean_of_heads(multi_head.attend(random_layer(6, 8, 4)).heads.weights)
     nearest = int(found.distances.argmin())
     shown = texts(open_page(PAGE, heads="4"))
-    assert f"Even in head {nearest + 1}, the nearest to it, {found.distances[nearest]:.2g} of" in shown
+    assert (
+        f"The nearest is head {nearest + 1}, and even there, {found.distances[nearest]:.0%} of a row's weight" in shown
+    )
     assert "There is one head, so the mean is that head's own map." in texts(open_page(PAGE, heads="1"))
     assert "All heads have the same map here" in texts(open_page(PAGE, sentence="dog"))
+
+
+def test_two_heads_are_equally_far_from_their_mean() -> None:
+    shown = texts(open_page(PAGE))
+    assert "This map is no head's. Both heads are equally far from it: in each," in shown
+    assert "nearest is" not in shown
+
+
+def test_one_head_is_not_called_several() -> None:
+    shown = texts(open_page(PAGE, heads="1"))
+    assert "One head takes all 8 columns of Q, K and V" in shown
+    assert "without seeing each other" not in shown
+    assert multi_head_words.heads_in_a_row(2) == r"\text{head}_{1}, \text{head}_{2}"
+    assert multi_head_words.heads_in_a_row(5) == r"\text{head}_{1}, \dots, \text{head}_{5}"
+
+
+def test_several_largest_weights_are_counted() -> None:
+    maps = np.array([[[1.0, 0.0], [0.3, 0.7]], [[0.0, 1.0], [0.4, 0.6]]])
+    said = multi_head_words.largest_weight(maps, ["head 1", "head 2"], ["1 a", "2 b"])
+    assert said == (
+        "The largest weight of all maps, 1.00, stands in 2 cells. One is in head 1: token 1 “a” looks at token 1 “a”."
+    )
 
 
 def test_distance_finding_where_heads_agree() -> None:
@@ -182,8 +208,8 @@ def test_parameters_do_not_depend_on_the_number_of_heads() -> None:
     tables = [table.value for table in open_page(PAGE, d_model="12").dataframe]
     found = next(table for table in tables if "heads" in table.columns)
     assert found["heads"].tolist() == [1, 2, 3, 4, 6, 12]
-    assert set(found["weights of all heads"]) == {4 * 12 * 12}
-    assert (found["heads"] * found["weights of one head"] == 4 * 12 * 12).all()
+    assert set(found["parameters of all heads"]) == {4 * 12 * 12}
+    assert (found["heads"] * found["parameters of one head"] == 4 * 12 * 12).all()
 
 
 def test_shape_table_follows_the_sizes() -> None:

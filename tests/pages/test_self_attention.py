@@ -110,9 +110,12 @@ def test_the_bars_are_the_chosen_row_and_the_table_adds_up_to_its_output(lesson)
     np.testing.assert_allclose(
         array(specs(at)["row"]["data"][0]["y"]), lesson["self_attention"]["weights"][3], atol=1e-6
     )
-    sums = table(at, "The weighted values and their sum").to_numpy()
-    np.testing.assert_allclose(sums[:-1].sum(axis=0), sums[-1], atol=1e-12)
-    np.testing.assert_allclose(sums[-1], lesson["self_attention"]["output"][3], atol=1e-12)
+    shown = table(at, "Weights and values").to_numpy()
+    weights, values, output = shown[:-1, 0], shown[:-1, 1:], shown[-1, 1:]
+    np.testing.assert_allclose(weights, lesson["self_attention"]["weights"][3], atol=1e-12)
+    np.testing.assert_allclose(weights @ values, output, atol=1e-12)
+    np.testing.assert_allclose(output, lesson["self_attention"]["output"][3], atol=1e-12)
+    assert shown[-1, 0] == pytest.approx(1)
     assert "Token 4 looks most at token 3: 0.28." in texts(at)
 
 

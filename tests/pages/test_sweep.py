@@ -8,6 +8,7 @@ from streamlit.testing.v1 import AppTest
 from tests.pages.charts import open_page, texts
 from ui.navigation import ENTRIES
 
+pytestmark = pytest.mark.slow
 PAGES = [entry.name for entry in ENTRIES if entry.name != "home"]
 SETTINGS_PER_PAGE, LINKS_PER_PAGE = 400, 200
 SENTENCES = (

@@ -1,0 +1,61 @@
+"""Sentences about an attention map are true of its numbers, at the edges too."""
+
+import numpy as np
+
+from ui import words
+
+QUERIES, KEYS = ["1 a", "2 b"], ["1 a", "2 b", "3 c (pad)"]
+
+
+def test_one_largest_weight_is_named_several_are_counted():
+    one = np.array([[0.2, 0.8, 0.0], [0.7, 0.3, 0.0]])
+    assert words.strongest_link(one, QUERIES, KEYS) == "The largest weight: token 1 “a” looks at token 2 “b” with 0.80."
+    shown_alike = np.array([[0.999, 0.001, 0.0], [0.0, 1.0, 0.0]])  # both are 1.00 in the cells
+    assert words.strongest_link(shown_alike, QUERIES, KEYS) == (
+        "The largest weight, 1.00, stands in 2 cells. One of them: token 2 “b” looks at token 2 “b”."
+    )
+    assert "may look at anything" in words.strongest_link(np.zeros((2, 3)), QUERIES, KEYS)
+
+
+def test_row_finding_names_one_key_counts_ties_and_bounds_the_entropy():
+    assert words.row_finding(np.array([0.25, 0.75, 0]), "1 a", KEYS, 0.8113) == (
+        "Token 1 “a” looks most at token 2 “b”: 0.75. "
+        "The entropy says how widely it looks: 0.81 bits, between 0 (one key takes all) and 1.00 (all 2 alike)."
+    )
+    assert words.row_finding(np.array([0.4, 0.4, 0.2]), "1 a", KEYS, 1.5).startswith(
+        "Token 1 “a” looks most at 2 keys alike, 0.40 each."
+    )
+    assert words.row_finding(np.full(3, 1 / 3), "1 a", KEYS, 1.585).startswith(
+        "Token 1 “a” gives the same weight, 0.33, to each of 3 keys."
+    )
+    assert words.row_finding(np.array([0, 1.0, 0]), "1 a", KEYS, 0) == (
+        "Token 1 “a” looks at token 2 “b” alone. Its entropy is 0 bits."
+    )
+    assert "may look at nothing" in words.row_finding(np.zeros(3), "1 a", KEYS, 0)
+
+
+def test_scaling_says_what_was_done_to_the_scores():
+    assert words.scaling(True, 16, 1) == (
+        "Divided by √d_k = √16 = 4.00, so that more dimensions do not mean larger scores."
+    )
+    off = words.scaling(False, 16, 0.5)
+    assert "Divided by √d_k" not in off
+    assert off.endswith("Then divided by the temperature, 0.5, which makes the rows sharper.")
+    assert words.scaling(True, 16, 2).endswith("makes the rows more even.")
+
+
+def test_masked_counts_what_is_hidden():
+    assert "Nothing is hidden" in words.masked(np.ones((2, 3), dtype=bool))
+    assert words.masked(np.tri(3, dtype=bool)).startswith("3 of 9 cells are set to −∞")
+
+
+def test_weighted_sum_is_written_out_up_to_six_terms():
+    weights, values = np.array([0.25, 0.75]), np.array([2.0, -1.0])
+    written = words.weighted_sum(weights, values, -0.25, query=2)
+    assert r"\text{output}_{2,1}" in written
+    assert r"0.250 \cdot (2.000) + 0.750 \cdot (-1.000)" in written
+    assert r"= -0.250 " in written
+    assert r"\dots" not in written
+    long = words.weighted_sum(np.full(7, 1 / 7), np.ones(7), 1.0, query=1)
+    assert long.count(r"\cdot") == 6
+    assert r"\dots" in long
