@@ -163,9 +163,7 @@ def draw_stage(stage: str) -> None:
             masked = np.where(allowed, result.scaled, np.nan)
             charts = {"masked": map_of(masked, unit="scaled score", kind=figures.SIGNED)}
         case "softmax":
-            text = (
-                "Each row becomes shares of one: e to the power of each score, divided by the row's total. e^−∞ is 0."
-            )
+            text = "Each row becomes shares of one: e to the power of each score, divided by their sum; −∞ becomes 0."
             latex = r"\text{weight}_{ij} = \frac{e^{\text{score}_{ij}}}{\sum_k e^{\text{score}_{ik}}}"
             charts = {"weights": map_of(weights, unit="weight")}
         case _:
