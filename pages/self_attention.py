@@ -112,7 +112,7 @@ with right:
     st.markdown("Each weight times its row of values; the sum of these rows is the output, in the last line.")
     factors = np.vstack([np.column_stack([weights[row], result.values]), [weights[row].sum(), *result.output[row]]])
     names = [*(f"key {key}" for key in keys), f"output of {queries[row]}"]
-    page.table(page.frame(factors, names, ["weight", *(f"value {i}" for i in dimensions)]), alt="Weights and values")
+    page.table(page.frame(factors, names, ["weight", *(f"V {i}" for i in dimensions)]), alt="Weights and values")
 
 
 # The way there, stage by stage

@@ -63,7 +63,7 @@ def random_weights(*, again: bool = False) -> None:
 def table(frame: pd.DataFrame, alt: str) -> None:
     """A table of numbers, four decimals each (text and whole numbers as they are), without scrolling up to 16 rows."""
     four = st.column_config.NumberColumn(format="%.4f")
-    shown = {str(name): four for name in frame.columns[frame.dtypes == float]}
+    shown = {str(name): four for name in frame.select_dtypes("floating").columns}
     st.dataframe(frame, column_config=shown, height="content" if len(frame) <= _ROWS_SHOWN else "auto", alt=alt)
 
 

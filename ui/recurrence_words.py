@@ -25,8 +25,9 @@ def steps(costs: Costs) -> list[str]:
     n = costs.rnn_steps
     if n == 1:
         return ["With a single token there is nothing to wait for: both need 1 step."]
+    before = "token" if n == 2 else f"{n - 1} tokens"
     return [
-        f"RNN: {n} steps, one after the other. The last token waits for the {_many(n - 1, 'token') if n > 2 else 'token'} before it.",
+        f"RNN: {n} steps, one after the other. The last token waits for the {before} before it.",
         f"Self-attention: 1 step, however long the sequence is. No token waits for another, but each looks at all {n}: "
         f"{costs.weights:,} links, n² of them.",
     ]
@@ -127,8 +128,8 @@ def _first_reaches(reach: Array, names: Sequence[str]) -> str:
         )
     share = reach[0] / reach[-1]
     return (
-        f"RNN: token {token(names[0])} reaches the last state with {number(share)} times what the last token does, over "
-        f"{_many(n - 1, 'step')}. Each step multiplies it by {number(share ** (1 / (n - 1)))} on average."
+        f"RNN: token {token(names[0])} reaches the last state with {number(share)} times what the last token does, "
+        f"over {_many(n - 1, 'step')}. Each step multiplies it by {number(share ** (1 / (n - 1)))} on average."
     )
 
 

@@ -93,5 +93,5 @@ def weighted_sum(weights: Array, values: Array, total: float, query: int, most: 
     if len(weights) > most:
         terms.append(r"\dots")
     lines = [" + ".join(terms[first : first + 2]) for first in range(0, len(terms), 2)]  # for a phone's width
-    body = r" \\ &\quad + ".join(lines)
-    return rf"\begin{{aligned}} \text{{output}}_{{{query},1}} &= {body} \\ &= {total:.3f} \end{{aligned}}"
+    body = r" \\ + ".join(lines)
+    return rf"\begin{{gathered}} \text{{output}}_{{{query},1}} = \\ {body} \\ = {total:.3f} \end{{gathered}}"
