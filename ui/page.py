@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from ui import navigation
 
@@ -44,14 +45,17 @@ def start(name: str, sentence: str, title: str | None = None) -> None:
     st.markdown(sentence)
 
 
-def figure(chart: go.Figure, key: str, alt: str) -> None:
-    """Draw a figure under a key of its own, with a spoken description."""
-    st.plotly_chart(chart, key=key, config=_CHART_CONFIG, alt=alt)
+def figure(chart: go.Figure, key: str, alt: str) -> DeltaGenerator:
+    """Draw a figure under a key of its own, with a spoken description; returns its place, to draw another one there."""
+    return st.plotly_chart(chart, key=key, config=_CHART_CONFIG, alt=alt)
 
 
-def findings(*sentences: str) -> None:
-    """Sentences computed from the numbers above them. Plain text: words of the user are never interpreted."""
-    st.text("\n".join(sentences))
+def findings(*sentences: str) -> DeltaGenerator:
+    """Sentences computed from the numbers above them. Plain text: words of the user are never interpreted.
+
+    Returns their place.
+    """
+    return st.text("\n".join(sentences))
 
 
 def random_weights(*, again: bool = False) -> None:
@@ -67,19 +71,23 @@ def table(frame: pd.DataFrame, alt: str) -> None:
     st.dataframe(frame, column_config=shown, height="content" if len(frame) <= _ROWS_SHOWN else "auto", alt=alt)
 
 
-def numbers(tables: Mapping[str, pd.DataFrame], key: str = "numbers") -> None:
-    """The numbers behind the pictures, in an expander."""
-    with st.expander("The numbers", key=key):
-        for name, frame in tables.items():
-            st.markdown(f"**{name}**")
-            table(frame, alt=name)
+def numbers(tables: Mapping[str, pd.DataFrame]) -> None:
+    """The numbers behind the pictures, in an expander that is empty until it is opened."""
+    box = st.expander("The numbers", key="numbers", on_change="rerun")
+    if box.open:
+        with box:
+            for name, frame in tables.items():
+                st.markdown(f"**{name}**")
+                table(frame, alt=name)
 
 
 def source(*functions: Callable[..., object]) -> None:
-    """The functions of core that computed the page, as they stand in the files."""
-    with st.expander("The code that ran"):
-        for function in functions:
-            st.code(inspect.getsource(function), language="python")
+    """The functions of core that computed the page, as they stand in the files, in an expander like `numbers`."""
+    box = st.expander("The code that ran", key="source_code", on_change="rerun")
+    if box.open:
+        with box:
+            for function in functions:
+                st.code(inspect.getsource(function), language="python")
 
 
 def notice(*lines: str) -> None:

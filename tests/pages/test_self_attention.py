@@ -17,6 +17,9 @@ def test_opens_on_the_lessons_weights(lesson):
 
     np.testing.assert_allclose(cells(at, "map"), lesson["self_attention"]["weights"], atol=1e-6)
     np.testing.assert_allclose(cells(at, "stage_X"), lesson["self_attention"]["X"], atol=1e-6)
+    assert "Output" not in [frame.proto.alt for frame in at.dataframe]  # made when the expander is opened
+    at.session_state["numbers"] = True
+    at.run()
     np.testing.assert_allclose(table(at, "Output").to_numpy(), lesson["self_attention"]["output"], atol=1e-12)
 
 
