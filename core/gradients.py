@@ -12,6 +12,7 @@ d_k = d/h. Float32 stays float32.
 Every function raises a ValueError where shapes do not fit.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import erf, pi, sqrt
 
@@ -23,6 +24,7 @@ from core.checks import Array, divides, same
 from core.draws import AttentionWeights, FeedForwardWeights
 
 _ONE_THREAD = 2**18  # multiply-adds up to which OpenBLAS leaves a product to one thread
+_DIRECTION = 200  # the stream of `unit_direction`; it shares no numbers with those of `core.draws` and `core.training`
 
 _erf = np.vectorize(erf, otypes=[float])
 
@@ -427,6 +429,44 @@ def _places_of_norms(settings: Settings) -> tuple[bool, bool]:
 
 def _through_norm(d_output: Array, norm: NormPass | None, there: bool) -> Array:
     return layer_norm_backward(d_output, norm) if there and norm is not None else d_output
+
+
+# --- a stack of blocks -----------------------------------------------------------------------------------------------
+
+
+def unit_direction(n: int, d_model: int, seed: int) -> Array:
+    """(n, d_model) random numbers whose squares sum to 1: the gradient of the loss Σ output · direction.
+
+    The plain sum of the output would not do as a loss: after a LayerNorm it is 0, whatever the weights are.
+    """
+    drawn = np.random.default_rng([_DIRECTION, seed]).standard_normal((n, d_model))
+    return drawn / np.linalg.norm(drawn)
+
+
+def gradient_lengths(x: Array, weights: Sequence[BlockWeights], settings: Settings, d_output: Array) -> Array:
+    """How long the gradient of the loss is where it comes past, going back through a stack of blocks.
+
+    Forward through all blocks and, in pre-norm, the norm after the last one (`core.block.final_norm`), then back.
+
+    Args:
+        x, d_output: (n, d): the stack's input, and the gradient that arrives at its output.
+
+    Returns:
+        (blocks + 1,) square roots of the sum of squares over all tokens: at the input of each block, in order, and at
+        the output of the last one. Where numbers outgrow floating point on the way, infinity or NaN.
+    """
+    before, _ = _places_of_norms(settings)
+    passes = []
+    with np.errstate(all="ignore"):  # what overflows shows in the lengths
+        for each in weights:
+            x, passed = block(x, each, settings)
+            passes.append(passed)
+        d_x = _through_norm(d_output, layer_norm(x)[1], before)
+        lengths = [np.linalg.norm(d_x)]
+        for each, passed in zip(reversed(weights), reversed(passes), strict=True):
+            d_x, _ = block_backward(d_x, passed, each, settings)
+            lengths.append(np.linalg.norm(d_x))
+    return np.array(lengths[::-1])
 
 
 # --- embedding and loss ----------------------------------------------------------------------------------------------

@@ -74,14 +74,17 @@ class Progress:
 
     loss: of the weights after these steps, on the batch of the next step, which they have not seen; in nats, the
     mean of the questions. From time to time, and at the last step, also, read from sequences that are never trained on:
-    accuracies: the share of right answers per question; maps: (layers, heads, n, n) attention weights of the first
-    of these sequences. At the last step also parameters, the trained weights.
+    accuracies: the share of right answers per question; readings: what each head looks at; and of the first of these
+    sequences maps: (layers, heads, n, n) attention weights, and answers: (n, questions) what the model says.
+    At the last step also parameters, the trained weights.
     """
 
     step: int
     loss: float
     accuracies: tuple[float, ...] | None = None
+    readings: tuple["Reading", ...] | None = None
     maps: Array | None = None
+    answers: Array | None = None
     parameters: Parameters | None = None
 
 
@@ -272,7 +275,8 @@ def train(settings: Settings, every: int = 10) -> Iterator[Progress]:
         loss, gradient = _finite(vector, draw(TASKS[settings.task], settings.batch, batches), settings, step)
         yield _progress(step, loss, vector, settings, judged if step % every == 0 or step == settings.steps else None)
         if step < settings.steps:
-            vector, state = adam.step(vector, gradient, state, settings.learning_rate)
+            with np.errstate(all="ignore"):  # as in `_finite`
+                vector, state = adam.step(vector, gradient, state, settings.learning_rate)
 
 
 def _finite(vector: Array, batch: Batch, settings: Settings, step: int) -> tuple[float, Array]:
@@ -290,8 +294,15 @@ def _progress(step: int, loss: float, vector: Array, settings: Settings, judged:
     parameters = by_name(vector, settings)
     with np.errstate(all="ignore"):
         scores, passed = forward(parameters, judged, settings)
-    maps = np.stack([layer.multi_head.heads.weights[0] for layer in passed.blocks])
-    return Progress(step, loss, accuracies(scores, judged), maps, parameters if step == settings.steps else None)
+    return Progress(
+        step,
+        loss,
+        accuracies(scores, judged),
+        tuple(looked_at(passed, judged, TASKS[settings.task])),
+        np.stack([layer.multi_head.heads.weights[0] for layer in passed.blocks]),
+        scores[0].argmax(axis=-1),
+        parameters if step == settings.steps else None,
+    )
 
 
 def _keep_memory() -> None:
@@ -330,15 +341,20 @@ def readings(parameters: Parameters, settings: Settings) -> list[Reading]:
     Means over all letters of `examples` for which there is such a place. One place may be of two kinds: the marked
     letter is sometimes the previous one, and counts as both.
     """
-    task, judged = TASKS[settings.task], examples(settings)
+    judged = examples(settings)
+    _, passed = forward(parameters, judged, settings)
+    return looked_at(passed, judged, TASKS[settings.task])
+
+
+def looked_at(passed: Pass, judged: Batch, task: Task) -> list[Reading]:
+    """As `readings`, of a forward pass over these sequences, in which each kind of place must occur."""
     here = np.broadcast_to(np.arange(task.seq_len), judged.letters.shape)
     places = {name: judged.sources[..., q] for q, name in enumerate(task.questions)}  # (b, n) each, -1 where none
     places = {"previous": here - 1, **places, "itself": here}
-    _, passed = forward(parameters, judged, settings)
     found = []
     for layer, passed_block in enumerate(passed.blocks):
         weights = passed_block.multi_head.heads.weights  # (b, heads, n, n)
-        for head in range(settings.heads):
+        for head in range(weights.shape[1]):
             on = {name: _share(weights[:, head], place) for name, place in places.items()}
             found.append(Reading(layer, head, on))
     return found

@@ -1,9 +1,8 @@
 """The transformer block: attention and feed-forward, each with a residual connection and a norm, once or stacked."""
 
-import pandas as pd
 import streamlit as st
 
-from core import block, draws
+from core import block, draws, gradients
 from ui import block_figures, block_words, controls, figures, page
 
 page.start(
@@ -30,7 +29,14 @@ settings = controls.open_page(
         "Weights",
         controls.slider("weight_scale", "Size of the random weights", 0.1, 1.0, step=0.1, default=0.2),
         controls.seed(),
-        controls.choice_up_to("block", "Block shown", low=1, high=lambda s: s.blocks, default=1, in_page=True),
+        controls.choice_up_to(
+            "block",
+            "Block shown",
+            high=lambda s: s.blocks,
+            default=1,
+            in_page=True,
+            only_if=lambda s: s.blocks > 1,
+        ),
         controls.option(
             "layer_norm",
             "LayerNorm shown",
@@ -82,7 +88,10 @@ with right:
         if kind.residual
         else "There are no residual connections: everything goes through the sublayers."
     )
-    st.caption("Shapes are tokens × dimensions; with several heads: heads × tokens × dimensions of a head.")
+    st.caption(
+        "Shapes are tokens × dimensions."
+        + " Where there are three numbers: heads × tokens × dimensions of a head." * (kind.heads > 1)
+    )
 
 # What flows through it
 st.subheader("What flows through it")
@@ -125,9 +134,19 @@ page.figure(
 )
 page.findings(block_words.axes_finding(layer, batch))
 st.markdown(
-    f"Both maps are made of the same numbers: those {before_what}. Framed is what shares one mean and one spread. "
-    "LayerNorm needs one token alone. BatchNorm needs the others as well, so what it makes of a token depends on who "
-    "else is there; here the tokens of one sequence stand for its batch."
+    f"Both maps start from the same numbers: those {before_what}. The frame shows which numbers are averaged together. "
+    "LayerNorm takes one token at a time. BatchNorm takes one dimension of all tokens, so what becomes of a token "
+    "depends on the others. (Its batch is usually many sequences; here it is the tokens of this one.)"
+)
+
+# Every tensor
+st.subheader("Every tensor of one block")
+st.dataframe(
+    block_figures.tensor_table(tensors),
+    hide_index=True,
+    height="content",
+    column_config={name: st.column_config.NumberColumn(format="localized") for name in ("parameters", "multiply-adds")},
+    alt="Every tensor with its shape, parameters and multiply-adds",
 )
 
 # Many blocks
@@ -153,30 +172,57 @@ page.findings(
 st.caption(
     "Spread: the standard deviation of a token's numbers, averaged over the tokens. "
     "Alikeness: the cosine of the angle between two tokens, averaged over all pairs; 1 means the same direction. "
-    "Each block has random weights of its own."
+    "Each block has random weights of its own." + " The dotted line marks the block shown above." * (blocks > 1)
 )
 
-# Every tensor
-st.subheader("Every tensor of one block")
-st.dataframe(
-    block_figures.tensor_table(tensors),
-    hide_index=True,
-    height="content",
-    column_config={name: st.column_config.NumberColumn(format="localized") for name in ("parameters", "multiply-adds")},
-    alt="Every tensor with its shape, parameters and multiply-adds",
+# The way back. Last, for with many blocks and heads it takes longest: all else is drawn before.
+st.subheader("How the gradient gets back")
+st.markdown(
+    "Training asks of every parameter: how does the loss, which says how wrong the model is, change with it? The "
+    "answer is its gradient. It is worked out backwards, from the output to block 1. Where it vanishes, a block no "
+    "longer hears what to change."
 )
+lengths = {}
+if blocks > 1:
+    direction = gradients.unit_direction(n, d_model, settings.seed)
+    arranged = [gradients.block_weights(*each) for each in weights]
+    for name, other in block_words.with_and_without(kind).items():
+        lengths[name] = gradients.gradient_lengths(x, arranged, other, direction)[:blocks]
+    page.figure(
+        block_figures.gradient_chart(lengths),
+        key="gradient_chart",
+        alt=f"The gradient at the input of {blocks} blocks. {' '.join(block_words.gradient_findings(lengths))}",
+    )
+    page.findings(*block_words.gradient_findings(lengths))
+    st.caption(
+        "Read it from right to left, as the gradient goes. At each plus, a residual connection hands it on as it is, "
+        "past the sublayer. Length: the square root of the sum of all squares. "
+        f"All four lines have the same random weights; where there is a norm, it is {kind.order}. The loss adds up the "
+        "output's numbers, each times a fixed random number, so that the gradient starts with length 1."
+    )
+else:
+    st.markdown("With one block there is no way to follow. Choose two or more *Stacked blocks*.")
 
 page.notice(
     "A block changes the numbers and keeps the shape. This is why blocks can be stacked.",
     "Switch off the residual connections: the lane beside each sublayer is gone, and what goes in reaches the output "
     "only through the sublayers. Compare the two curves under *Block upon block*.",
-    "Try 24 blocks with post-norm, with pre-norm and without a norm, and see where the spread goes.",
+    "Try 24 blocks with post-norm, with pre-norm and without a norm. See where the spread goes, and how much of the "
+    "gradient gets back.",
+    "Nothing is trained here. The page *Training lab* trains a small transformer: take its residual connections or "
+    "its norm away there, and see whether it still learns.",
 )
 page.numbers(
     {
         f"Output of block {settings.block}": page.frame(shown.output, tokens, dimensions),
-        "Depth": pd.DataFrame({"spread": depth.spread, "alikeness": depth.alikeness}),
+        "Depth (0: the input)": block_figures.depth_table(depth),
     }
+    | ({"Length of the gradient at the input of each block": block_figures.gradient_table(lengths)} if lengths else {})
 )
-page.source(block.transformer_block, block.feed_forward, block.layer_norm)
+page.source(
+    block.transformer_block,
+    block.feed_forward,
+    block.layer_norm,
+    *((gradients.gradient_lengths, gradients.block_backward) if lengths else ()),
+)
 page.foot("transformer_block")

@@ -313,7 +313,7 @@ def _signed_maps(maps: Mapping[str, Array], tokens: Sequence[str]) -> go.Figure:
         kind=figures.SIGNED,
         height=height,
     )
-    figure.layout.coloraxis.colorbar.y = 1 + 28 / (height - 160)  # above the first title
+    figure.layout.coloraxis.colorbar.ypad = 34  # above the first title
     return figure
 
 
@@ -388,9 +388,7 @@ def depth_chart(depths: Mapping[str, block.Depth], shown: int, final: float | No
                 hovertemplate="after the final norm<br>spread %{y:.4g}<extra></extra>",
             )
         )
-    spreads = np.concatenate([depth.spread[depth.spread > 0] for depth in depths.values()])
-    low, high = np.log10(spreads).min(initial=-1), np.log10(spreads).max(initial=1)
-    margin = 0.05 * (high - low)
+    spreads = np.concatenate([depth.spread for depth in depths.values()])
     lowest = min(0.0, *(np.nan_to_num(depth.alikeness).min() for depth in depths.values()))
     layout = dict(
         xaxis=_TICKS
@@ -401,15 +399,7 @@ def depth_chart(depths: Mapping[str, block.Depth], shown: int, final: float | No
             dtick=1 if last <= 8 else 4,
             zeroline=False,
         ),
-        yaxis=_TICKS
-        | dict(
-            title="spread",
-            domain=[0.44, 1],
-            type="log",
-            range=[low - margin, high + margin],
-            dtick=max(1, round((high - low) / 6)),
-            exponentformat="power",
-        ),
+        yaxis=_powers_axis(spreads) | dict(title="spread", domain=[0.44, 1]),
         yaxis2=_TICKS | dict(title="alikeness", domain=[0, 0.36], range=[lowest - 0.05, 1.05]),
         legend=_LEGEND,
         shapes=[
@@ -426,6 +416,69 @@ def depth_chart(depths: Mapping[str, block.Depth], shown: int, final: float | No
         * (last > 1),
     )
     return figures.finish(dict(data=data, layout=layout), 460, top=60)
+
+
+def gradient_chart(lengths: Mapping[str, Array]) -> go.Figure:
+    """How long the gradient is at the input of each block, on a logarithmic scale, one line for each name.
+
+    Args:
+        lengths: (blocks,) each. What is 0, infinite or NaN has no place on the scale and is left out.
+    """
+    data, blocks = [], len(next(iter(lengths.values())))
+    for place, (name, values) in enumerate(lengths.items()):
+        data.append(
+            dict(
+                type="scatter",
+                mode="lines+markers",
+                name=name,
+                x=np.arange(1, blocks + 1),
+                y=np.where(_drawable(values), values, np.nan),  # float64: it leaves the range of float32
+                line=dict(color=figures.COLOURS[place], dash=figures.DASHES[place], width=3),
+                marker=dict(symbol=figures.MARKERS[place], size=8),
+                hovertemplate="input of block %{x}<br>gradient %{y:.4g}<extra>" + name + "</extra>",
+            )
+        )
+    layout = dict(
+        xaxis=_TICKS
+        | dict(title="input of block", range=[0.7, blocks + 0.3], dtick=1 if blocks <= 8 else 4, zeroline=False)
+        | (dict(tick0=1) if blocks <= 8 else dict(tick0=0)),
+        yaxis=_powers_axis(np.concatenate(list(lengths.values()))) | dict(title="length of the gradient"),
+        legend=_LEGEND,
+    )
+    return figures.finish(dict(data=data, layout=layout), 400, top=84)
+
+
+def _drawable(values: Array) -> Array:
+    """True where a logarithmic axis has a place for the value."""
+    return np.isfinite(values) & (values > 0)
+
+
+def _powers_axis(values: Array) -> dict[str, Any]:
+    """A logarithmic axis from the smallest to the largest value that it can show; never less than two powers of ten."""
+    powers = np.log10(values[_drawable(values)])
+    low, high = powers.min(initial=-1), powers.max(initial=1)
+    margin = 0.05 * (high - low)
+    return _TICKS | dict(
+        type="log",
+        range=[low - margin, high + margin],
+        dtick=max(1, round((high - low) / 6)),
+        exponentformat="power",
+    )
+
+
+def depth_table(depth: block.Depth) -> pd.DataFrame:
+    """Spread and alikeness after each block; the spread as text, for it may be far from 1."""
+    return pd.DataFrame({"spread": _digits(depth.spread), "alikeness": depth.alikeness})
+
+
+def gradient_table(lengths: Mapping[str, Array]) -> pd.DataFrame:
+    """The lengths of the gradient at the input of each block, as text."""
+    blocks = range(1, len(next(iter(lengths.values()))) + 1)
+    return pd.DataFrame({name: _digits(values) for name, values in lengths.items()}, index=blocks)
+
+
+def _digits(values: Array) -> list[str]:
+    return [f"{value:.4g}" for value in values]
 
 
 def tensor_table(tensors: Sequence[block.Tensor]) -> pd.DataFrame:

@@ -1,6 +1,6 @@
 """Sentences about a transformer block that are computed from its numbers. Plain text, as in `ui.words`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +8,10 @@ import numpy as np
 from core import block
 
 Array = np.ndarray
+
+BOTH, RESIDUAL, NORM, NEITHER = "residual and norm", "residual only", "norm only", "neither"
+_THIS = " (this setting)"
+MUCH = 1000  # a gradient that changes more than so many times on its way has vanished or exploded
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -49,8 +53,8 @@ def size_findings(seq_len: int, d_model: int, d_ff: int, settings: block.Setting
         f"{seq_len} × {d_model} goes in, {seq_len} × {d_model} comes out.",
         f"{total - feed_forward:,} parameters belong to attention, {feed_forward:,} to the feed-forward network.",
         *stacked,
-        f"A full block of this size in PyTorch has {block.block_parameters(d_model, d_ff):,}: with W_O, with a bias "
-        "for every projection, and with a gain and a bias in each of two norms.",
+        f"PyTorch's full block of this size has {block.block_parameters(d_model, d_ff):,} parameters: with W_O, with a "
+        "bias for every projection, and with a learned gain and bias in each of its two norms.",
     ]
 
 
@@ -92,9 +96,11 @@ def largest_finding(maps: Mapping[str, Array]) -> str:
     """In which of the maps the largest magnitude stands. Args: maps (n, d_model) by title."""
     largest = {title: float(np.abs(values).max()) for title, values in maps.items()}
     title = max(largest, key=lambda name: largest[name])
+    values = maps[title].ravel()
+    furthest = rounded(float(values[np.abs(values).argmax()]))
     if not largest[title]:
         return "All maps share one colour scale, and every number in them is 0."
-    return f"All maps share one colour scale. The largest number in size, {rounded(largest[title])}, is in “{title}”."
+    return f"All maps share one colour scale. The number furthest from 0 is {furthest}, in “{title}”."
 
 
 def norm_finding(before: Array, after: Array) -> str:
@@ -114,7 +120,7 @@ def axes_finding(layer: Array, batch: Array) -> str:
         rows, columns = block.mean_and_spread(x)[0], block.mean_and_spread(x, axis=0)[0]
         lines.append(f"After {name}: means of the rows {between(rows)}, means of the columns {between(columns)}.")
     if np.abs(batch.mean(axis=0)).max() > 0.005:
-        lines.append("The tokens are all but equal: the spread of a column is lost in rounding, and its mean with it.")
+        lines.append("The tokens are almost equal: what sets them apart is lost in rounding, so BatchNorm misses 0.")
     if len(layer) == 1:
         lines.append("There is one token: each column holds one number, which is its own mean, and BatchNorm leaves 0.")
     return "\n".join(lines)
@@ -151,10 +157,74 @@ def arrangements(settings: block.Settings) -> dict[str, block.Settings]:
         "pre-norm": replace(settings, norm=True, order="pre-norm"),
         "no norm": replace(settings, norm=False),
     }
-    return {f"{name} (this setting)" if kind == settings else name: kind for name, kind in kinds.items()}
+    return {name + _THIS * (kind == settings): kind for name, kind in kinds.items()}
 
 
 def comparison(depths: Mapping[str, block.Depth]) -> str:
     """The spread after the last block, for each of several arrangements."""
     said = ", ".join(f"{name} {rounded(depth.spread[-1])}" for name, depth in depths.items())
     return f"Spread after the last block, with the same weights: {said}."
+
+
+def with_and_without(settings: block.Settings) -> dict[str, block.Settings]:
+    """Residual connections on or off, norms on or off, everything else as set, by name; what is set says so."""
+    names = {(True, True): BOTH, (True, False): RESIDUAL, (False, True): NORM, (False, False): NEITHER}
+    kinds = {name: replace(settings, residual=residual, norm=norm) for (residual, norm), name in names.items()}
+    return {name + _THIS * (kind == settings): kind for name, kind in kinds.items()}
+
+
+def gradient_findings(lengths: Mapping[str, Array]) -> list[str]:
+    """How much of the gradient at the last block reaches the first. Args: (blocks,) lengths by name."""
+    blocks = len(next(iter(lengths.values())))
+    plain = {name.removesuffix(_THIS): values for name, values in lengths.items()}
+    ratios = {name: _first_to_last(values) for name, values in plain.items() if values[-1] > 0}
+    said = [f"with {name} {_multiple(ratio)}" for name, ratio in ratios.items()]
+    start = f"From block {blocks} back to block 1 the length of the gradient is multiplied by this: "
+    return [
+        start + "; ".join(said) + "." if said else "No gradient arrives at all.",
+        *_vanished_or_exploded(ratios),
+        *(line for name, values in plain.items() for line in _not_drawn(name, values)),
+    ]
+
+
+def _first_to_last(lengths: Array) -> float:
+    """0 where nothing arrives at the first block, infinity where the numbers outgrow floating point."""
+    return float(lengths[0] / lengths[-1]) if np.isfinite(lengths[0]) else float("inf")
+
+
+def _multiple(ratio: float) -> str:
+    return rounded(ratio) if np.isfinite(ratio) else "more than can be computed"
+
+
+def _vanished_or_exploded(ratios: Mapping[str, float]) -> list[str]:
+    vanished = _listed([f"with {name}" for name, ratio in ratios.items() if ratio < 1 / MUCH])
+    exploded = _listed([f"with {name}" for name, ratio in ratios.items() if ratio > MUCH])
+    return [
+        *([f"It vanishes {vanished}: less than a thousandth is left."] if vanished else []),
+        *([f"It explodes {exploded}: it grows more than a thousandfold."] if exploded else []),
+    ]
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return " and ".join([*([", ".join(parts[:-1])] if parts[:-1] else []), *parts[-1:]])
+
+
+def _not_drawn(name: str, lengths: Array) -> list[str]:
+    """Where a line stops because a logarithmic scale has no place for its values."""
+    zero, beyond = np.count_nonzero(lengths == 0), np.count_nonzero(~np.isfinite(lengths))
+    return [
+        *(
+            [f"Not drawn: with {name} it comes out as 0 {_places(int(zero))}, which this scale cannot show."]
+            if zero
+            else []
+        ),
+        *(
+            [f"Not drawn: with {name} it is too large for a floating-point number {_places(int(beyond))}."]
+            if beyond
+            else []
+        ),
+    ]
+
+
+def _places(blocks: int) -> str:
+    return f"at blocks 1 to {blocks}" if blocks > 1 else "at block 1"

@@ -300,6 +300,22 @@ def test_block(name: str, torch_gradients: dict[str, Case]) -> None:
     assert_as_in_torch(block_both(BLOCKS[name]), case, "x", "w_qkv", "w_o", "w_1", "b_1", "w_2", "b_2")
 
 
+@pytest.mark.parametrize(
+    "name", ["post_on_on", "post_on_off", "post_off_on", "post_off_off", "pre_on_on", "pre_off_on"]
+)
+def test_gradient_lengths_through_a_stack(name: str, torch_gradients: dict[str, Case]) -> None:
+    case = torch_gradients[f"flow.{name}"]
+    order, residual, norm = name.split("_")
+    settings = Settings(int(case["heads"]), residual == "on", norm == "on", f"{order}-norm", output_projection=True)
+    weights = [
+        g.BlockWeights(*(case[f"{i}.{part}"] for part in ("w_qkv", "w_o", "w_1", "b_1", "w_2", "b_2")))
+        for i in range(3)
+    ]
+    found = g.gradient_lengths(case["x"], weights, settings, case["d_output"])
+    expected = np.linalg.norm(case["d_inputs"], axis=(1, 2))
+    np.testing.assert_allclose(found, expected, rtol=1e-11)
+
+
 def test_adam(torch_gradients: dict[str, Case]) -> None:
     case = torch_gradients["adam"]
     parameters = case["parameters"][0]
@@ -340,6 +356,39 @@ def test_block_is_the_one_shown(settings: Settings) -> None:
         np.testing.assert_allclose(
             output[place], transformer_block(x[place], attention, feed, settings).output, rtol=1e-10, atol=1e-12
         )
+
+
+@pytest.mark.parametrize("name", MORE_BLOCKS)
+def test_gradient_lengths_are_those_of_the_stack_shown(name: str) -> None:
+    """Central differences of the loss Σ output · direction of the stack that the page draws, at every depth."""
+    settings = MORE_BLOCKS[name]
+    drawn = [draws.block_weights(D, F, seed=1, scale=0.3, block=i) for i in range(3)]
+    x, direction = normal(N, D), g.unit_direction(N, D, seed=5)
+    states = [x, *(each.output for each in shown_block.stack(x, drawn, settings))]
+    found = g.gradient_lengths(x, [g.block_weights(*each) for each in drawn], settings, direction)
+    for place, state in enumerate(states):
+
+        def loss(entered: Array, rest: Sequence = drawn[place:]) -> float:
+            outputs = [entered, *(each.output for each in shown_block.stack(entered, rest, settings))]
+            return float((shown_block.final_norm(outputs[-1], settings) * direction).sum())
+
+        assert found[place] == pytest.approx(np.linalg.norm(central_differences(loss, state)), rel=1e-6)
+
+
+def test_the_direction_of_the_loss_has_length_1_and_its_own_seed() -> None:
+    one, other = g.unit_direction(N, D, seed=0), g.unit_direction(N, D, seed=1)
+    assert one.shape == (N, D)
+    assert np.linalg.norm(one) == pytest.approx(1)
+    assert np.abs(one - other).max() > 0.1
+    np.testing.assert_array_equal(one, g.unit_direction(N, D, seed=0))
+
+
+def test_gradients_beyond_floating_point_are_no_numbers_and_no_warnings() -> None:
+    drawn = [g.block_weights(*draws.block_weights(64, 256, seed=0, scale=1.0, block=i)) for i in range(24)]
+    settings = Settings(residual=False, norm=False)
+    found = g.gradient_lengths(draws.tokens(64, 64, 0), drawn, settings, g.unit_direction(64, 64, 0))
+    assert np.isfinite(found[-1])
+    assert not np.isfinite(found[0])
 
 
 def test_softmax_and_loss_at_the_ends_of_the_range() -> None:

@@ -218,6 +218,18 @@ def test_progress() -> None:
             assert all(0 <= share <= 1 for share in each.accuracies)
 
 
+def test_the_last_progress_reads_the_trained_weights() -> None:
+    settings = replace(SHORT, layers=2)
+    last = run(settings)[-1]
+    assert last.parameters is not None
+    assert last.readings == tuple(training.readings(last.parameters, settings))
+    judged = training.examples(settings)
+    scores, passed = forward(last.parameters, judged, settings)
+    assert last.accuracies == training.accuracies(scores, judged)
+    np.testing.assert_array_equal(last.maps, [each.multi_head.heads.weights[0] for each in passed.blocks])
+    np.testing.assert_array_equal(last.answers, scores[0].argmax(axis=-1))
+
+
 def test_everything_is_float32() -> None:
     last = run(SHORT)[-1]
     assert last.parameters is not None

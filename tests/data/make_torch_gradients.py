@@ -22,6 +22,11 @@ cross_entropy     logits (b, n, classes), answers (b, n) with -1 where nothing i
 block.CASE        nn.TransformerEncoderLayer as the lesson has it (no biases in attention, norms without gain and
                   bias, eps 1e-6): x (b, n, d), heads (), w_qkv, w_o, w_1 (d, d_ff), b_1, w_2 (d_ff, d), b_2, output.
                   CASE: post_relu, post_gelu, pre_relu, pre_gelu, post_relu_causal, pre_gelu_causal
+flow.CASE         three such blocks, written out so that residual connections and norms can be left out: x (n, d),
+                  heads (), for block i the weights as i.w_qkv and so on; d_output (n, d) is the gradient of the loss at
+                  the output of the stack (in pre-norm after one more norm), d_inputs (3 + 1, n, d) PyTorch's gradients
+                  at the input of each block and at the output of the last. CASE: ORDER_on or _off for residual, _on or
+                  _off for norm: post_on_on, post_on_off, post_off_on, post_off_off, pre_on_on, pre_off_on
 adam              parameters (steps + 1, k): before and after each step, gradients (steps, k), learning_rate ()
 """
 
@@ -141,6 +146,41 @@ def block(order: str, activation: str, allowed: Tensor | None = None) -> Case:
     return {**gradients(inputs, forward), "heads": torch.tensor(heads)}
 
 
+def flow(order: str, residual: bool, norm: bool) -> Case:
+    n, d, heads, d_ff, blocks = 5, 8, 2, 12, 3
+
+    def normed(x: Tensor, when: str) -> Tensor:
+        return F.layer_norm(x, (d,), eps=1e-6) if norm and order == when else x
+
+    def split(x: Tensor) -> Tensor:
+        return x.view(n, heads, d // heads).transpose(0, 1)
+
+    def attended(x: Tensor, w_qkv: Tensor, w_o: Tensor) -> Tensor:
+        mixed = F.scaled_dot_product_attention(*(split(part) for part in (x @ w_qkv).chunk(3, dim=-1)))
+        return mixed.transpose(0, 1).reshape(n, d) @ w_o
+
+    def through(x: Tensor, i: int) -> Tensor:
+        computed = attended(normed(x, "pre"), weights[f"{i}.w_qkv"], weights[f"{i}.w_o"])
+        x = normed(residual * x + computed, "post")
+        hidden = F.relu(normed(x, "pre") @ weights[f"{i}.w_1"] + weights[f"{i}.b_1"])
+        return normed(residual * x + hidden @ weights[f"{i}.w_2"] + weights[f"{i}.b_2"], "post")
+
+    sizes = {"w_qkv": (d, 3 * d), "w_o": (d, d), "w_1": (d, d_ff), "b_1": (d_ff,), "w_2": (d_ff, d), "b_2": (d,)}
+    weights = {f"{i}.{name}": normal(*shape) * 0.4 for i in range(blocks) for name, shape in sizes.items()}
+    states = [normal(n, d).requires_grad_()]
+    for i in range(blocks):
+        states.append(through(states[-1], i))
+    d_output = normal(n, d)
+    d_inputs = torch.autograd.grad(normed(states[-1], "pre"), states, d_output)
+    return {
+        **weights,
+        "x": states[0],
+        "heads": torch.tensor(heads),
+        "d_output": d_output,
+        "d_inputs": torch.stack(d_inputs),
+    }
+
+
 def adam() -> Case:
     parameter = normal(20).requires_grad_()
     optimiser = torch.optim.Adam([parameter], lr=0.05)
@@ -174,11 +214,18 @@ CASES: dict[str, Callable[[], Case]] = {
     "block.pre_gelu": lambda: block("pre", "gelu"),
     "block.post_relu_causal": lambda: block("post", "relu", causal(6)),
     "block.pre_gelu_causal": lambda: block("pre", "gelu", causal(6)),
+    "flow.post_on_on": lambda: flow("post", True, True),
+    "flow.post_on_off": lambda: flow("post", True, False),
+    "flow.post_off_on": lambda: flow("post", False, True),
+    "flow.post_off_off": lambda: flow("post", False, False),
+    "flow.pre_on_on": lambda: flow("pre", True, True),
+    "flow.pre_off_on": lambda: flow("pre", False, True),
     "adam": adam,
 }
 
 
 def main() -> None:
+    torch.set_num_threads(1)  # sums in one order, the same bytes every time
     torch.set_default_dtype(torch.float64)
     torch.backends.mha.set_fastpath_enabled(False)  # the plain path: one formula, one order of sums
     arrays: dict[str, np.ndarray] = {}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core import block, draws
+from core import block, draws, gradients
 from tests.pages.charts import array, cells, open_page, specs, texts
 from ui import block_figures, block_words
 
@@ -261,6 +261,88 @@ def test_alikeness_is_the_mean_cosine_over_pairs() -> None:
         assert block.depth([x * scale]).alikeness[0] == pytest.approx(expected)
     assert np.isnan(block.depth([x[:1]]).alikeness[0])
     assert np.isnan(block.depth([np.zeros((3, 2))]).alikeness[0])
+
+
+# --- the gradient ----------------------------------------------------------------------------------------------------
+
+
+def lengths(n: int, d_model: int, d_ff: int, blocks: int, *, scale: float = 0.2, **kind: Any) -> np.ndarray:
+    x = draws.tokens(n, d_model, 0)
+    weights = [gradients.block_weights(*draws.block_weights(d_model, d_ff, 0, scale, block=i)) for i in range(blocks)]
+    direction = gradients.unit_direction(n, d_model, 0)
+    return gradients.gradient_lengths(x, weights, block.Settings(**kind), direction)[:-1]
+
+
+@pytest.mark.parametrize("order", ["post-norm", "pre-norm"])
+def test_four_lines_of_the_gradient(order: str) -> None:
+    at = open_page(PAGE, blocks="24", order=order, heads="2", causal="true")
+    drawn = specs(at)["gradient_chart"]["data"]
+    assert [line["name"] for line in drawn] == [
+        "residual and norm (this setting)",
+        "residual only",
+        "norm only",
+        "neither",
+    ]
+    for line, (residual, norm) in zip(drawn, [(True, True), (True, False), (False, True), (False, False)], strict=True):
+        expected = lengths(5, 8, 16, 24, heads=2, causal=True, residual=residual, norm=norm, order=order)
+        np.testing.assert_allclose(array(line["y"]), expected, rtol=1e-9)
+        assert array(line["x"]).tolist() == list(range(1, 25))
+    assert len({(line["line"]["dash"], line["marker"]["symbol"]) for line in drawn}) == 4
+    assert specs(at)["gradient_chart"]["layout"]["yaxis"]["type"] == "log"
+
+
+def test_what_is_said_about_the_gradient_is_what_is_drawn() -> None:
+    said = texts(open_page(PAGE, blocks="24"))
+    both, neither = lengths(5, 8, 16, 24), lengths(5, 8, 16, 24, residual=False, norm=False)
+    assert f"with residual and norm {both[0] / both[-1]:.3f};" in said
+    power = int(np.floor(np.log10(neither[0] / neither[-1])))
+    assert power < -10
+    assert f" · {block_words.power_of_ten(power)}." in said
+    assert "It vanishes with neither: less than a thousandth is left." in said
+    assert "explodes" not in said
+
+
+def test_a_gradient_that_comes_out_as_zero_is_said_and_not_drawn() -> None:
+    link = dict(seq_len="2", d_model="4", d_ff="4", blocks="24", weight_scale="0.1")
+    at = open_page(PAGE, **link)
+    assert (lengths(2, 4, 4, 24, scale=0.1, residual=False) == 0).all()
+    drawn = {line["name"]: array(line["y"]) for line in specs(at)["gradient_chart"]["data"]}
+    assert np.isnan(drawn["norm only"]).all()
+    assert "Not drawn: with norm only it comes out as 0 at blocks 1 to 24, which this scale cannot show." in texts(at)
+    assert "this: with residual and norm 1.43; with residual only 1.15." in texts(at)
+
+
+def test_a_gradient_beyond_floating_point_is_said_and_not_drawn() -> None:
+    at = open_page(PAGE, seq_len="64", d_model="64", d_ff="256", blocks="24", weight_scale="1.0")
+    assert not at.exception
+    drawn = {line["name"]: array(line["y"]) for line in specs(at)["gradient_chart"]["data"]}
+    assert np.isnan(drawn["neither"][0])
+    assert np.isfinite(drawn["neither"][-1])
+    gone = np.count_nonzero(np.isnan(drawn["neither"]))
+    assert f"with neither it is too large for a floating-point number at blocks 1 to {gone}." in texts(at)
+    assert "with neither more than can be computed" in texts(at)
+    assert "inf" not in texts(at).split()
+
+
+def test_words_about_the_gradient() -> None:
+    def said(**lengths: list[float]) -> str:
+        return "\n".join(block_words.gradient_findings({name: np.array(x) for name, x in lengths.items()}))
+
+    assert said(a=[3, 2, 1], b=[0.5, 1, 1]) == (
+        "From block 3 back to block 1 the length of the gradient is multiplied by this: with a 3.00; with b 0.500."
+    )
+    assert "It explodes with a and with b: it grows more than a thousandfold." in said(a=[2e3, 1], b=[1e9, 1], c=[1, 1])
+    assert "with a 0." in said(a=[0, 1])
+    assert "Not drawn: with a it comes out as 0 at block 1," in said(a=[0, 1])
+    assert "No gradient arrives at all." in said(a=[0, 0])
+
+
+def test_one_block_has_no_way_back_and_no_choice() -> None:
+    at = open_page(PAGE)
+    assert "gradient_chart" not in specs(at)
+    assert "Choose two or more *Stacked blocks*" in texts(at)
+    assert "Block shown" not in texts(at)
+    assert "dotted line" not in texts(at)
 
 
 # --- the table -------------------------------------------------------------------------------------------------------
