@@ -6,15 +6,21 @@ from ui import controls, figures, navigation, page
 
 GOALS = (
     ("recurrence", "Why a transformer takes in a whole sequence at once, where a recurrent network goes word by word."),
-    ("self_attention", "What self-attention is: one sequence asks itself, and every token answers every other one."),
-    ("positional_encoding", "Why a position has to be added: attention alone cannot tell an order from another."),
+    (
+        "self_attention",
+        "What self-attention is: every token looks at the whole sequence and takes a share from each token.",
+    ),
+    (
+        "positional_encoding",
+        "Why a position has to be added: attention alone cannot tell one order from another.",
+    ),
     ("multi_head_attention", "Why several heads look at once: each is free to follow a relationship of its own."),
     ("transformer_block", "How residual connections, norms and a feed-forward layer make a block of it all."),
 )
 
 page.start(
     "home",
-    "Every picture here is computed while you watch, in plain numpy. Move a slider and see what changes.",
+    "One page for each idea of the transformer. On every page sliders redraw the pictures, from a real computation.",
     title="The transformer, live",
 )
 settings = controls.open_page("home", [controls.sentence(in_page=True)])
@@ -42,32 +48,38 @@ if settings.tokens:
     names = figures.token_names(settings.tokens, len(settings.tokens))
     st.text("Every page now uses these tokens:  " + "   ".join(names))
 else:
-    st.caption("Type a sentence and every page uses it. Leave it blank and the pages use the lesson's random tokens.")
+    st.caption(
+        "Type a sentence and every page uses it, split into tokens: its words and punctuation marks. "
+        "Leave it blank and the pages use the lesson's random tokens."
+    )
 
 picture, goals = st.columns([2, 3], gap="large")
 with picture:
-    st.subheader("One transformer block")
+    st.subheader("One block")
     with st.container(horizontal_alignment="center", gap="xxsmall"):
-        note("↑ to the next block, built alike")
+        part("recurrence", "All tokens at once")
+        note("↓")
+        part("positional_encoding", "Add positions")
+        note("↓")
         with st.container(border=True, horizontal_alignment="center", gap="xxsmall"):
-            part("transformer_block", "Add & norm")
-            note("↑")
-            part("transformer_block", "Feed-forward")
-            note("↑")
-            part("transformer_block", "Add & norm")
-            note("↑")
             with st.container(border=True, horizontal_alignment="center", gap="xxsmall"):
                 link("multi_head_attention", "Multi-head attention")
-                part("self_attention", "Self-attention in each head")
-        note("↑")
-        part("positional_encoding", "Add positions")
-        note("↑")
-        part("recurrence", "All tokens at once")
+                part("self_attention", "Self-attention")
+            note("↓")
+            part("transformer_block", "Add & norm")
+            note("↓")
+            part("transformer_block", "Feed-forward")
+            note("↓")
+            part("transformer_block", "Add & norm")
+        note("↓ to the next block, built alike")
 with goals:
     st.subheader("What you will learn")
     for number, (name, goal) in enumerate(GOALS, start=1):
         with st.container(border=True, gap="small"):
             st.markdown(f"**{number}.** {goal}")
             link(name, navigation.entry(name).title)
+    with st.container(border=True, gap="small"):
+        st.markdown("**Then try it:** train a small transformer in seconds, and take one of its parts away.")
+        link("training_lab", navigation.entry("training_lab").title)
 
 page.foot("home")

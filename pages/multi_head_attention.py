@@ -1,12 +1,33 @@
-"""Multi-head attention: several attentions side by side, drawn at random or built by hand, and what each head does."""
+"""Multi-head attention: several attentions side by side, random, built by hand or trained, and what each head does."""
 
 import numpy as np
 import streamlit as st
 
-from core import attention, draws, multi_head
-from ui import controls, figures, multi_head_figures, multi_head_words, page, words
+from core import attention, draws, multi_head, trained, training
+from core.tasks import TASKS
+from ui import controls, figures, multi_head_figures, multi_head_words, page, training_words, words
+from ui.control_kinds import Settings
 
-RANDOM, BUILT = "random", "built by hand"
+RANDOM, BUILT, TRAINED = "random", "built by hand", "trained"
+
+
+TWO = training.Settings.task  # the task whose sequences have a mark
+
+
+def is_trained(s: Settings) -> bool:
+    """Whether the heads are those of a trained model, which has its own alphabet and sizes."""
+    return s.heads_from == TRAINED
+
+
+def free(s: Settings) -> bool:
+    """Whether sentence and sizes are the reader's to choose."""
+    return not is_trained(s)
+
+
+def head_count(s: Settings) -> int:
+    """How many heads there are to choose from."""
+    return {RANDOM: s.heads, BUILT: 3, TRAINED: TASKS[s.model].heads}[s.heads_from]
+
 
 page.start(
     "multi_head_attention",
@@ -16,14 +37,20 @@ page.start(
 settings = controls.open_page(
     "multi_head_attention",
     [
-        "Sequence",
-        controls.sentence(),
-        controls.seq_len(2, 64, default=6),
-        controls.d_model(4, 64, step=2, default=8),
         "Heads",
-        controls.option("heads_from", "Where the heads come from", (RANDOM, BUILT), default=RANDOM),
+        controls.option("heads_from", "Where the heads come from", (RANDOM, BUILT, TRAINED), default=RANDOM),
+        controls.option("model", "Trained for", tuple(trained.FILES), default=TWO, only_if=is_trained),
+        "Sequence",
+        controls.sentence(only_if=free),
+        controls.seq_len(2, 64, default=6, only_if=free),
+        controls.d_model(4, 64, step=2, default=8, only_if=free),
+        controls.line("letters", "Letters", only_if=is_trained, help="A to L: the model knows no other letters"),
+        controls.slider(
+            "example", "Example sequence", 1, 16, default=1, only_if=lambda s: is_trained(s) and not s.letters
+        ),
+        "Attention",
         controls.heads(default=2, only_if=lambda s: s.heads_from == RANDOM),
-        controls.switch("causal", "Causal mask: nobody looks ahead", default=False),
+        controls.switch("causal", "Causal mask: nobody looks ahead", default=False, only_if=free),
         "Weights",
         controls.slider(
             "weight_scale",
@@ -34,39 +61,47 @@ settings = controls.open_page(
             default=0.3,
             only_if=lambda s: s.heads_from == RANDOM,
         ),
-        controls.seed(),
+        controls.seed(only_if=free),
+        controls.slider(
+            "mark", "Marked letter", 1, 12, default=6, in_page=True, only_if=lambda s: is_trained(s) and s.model == TWO
+        ),
+        controls.slider(
+            "layer", "Layer", 1, 2, default=1, in_page=True, only_if=lambda s: is_trained(s) and s.model != TWO
+        ),
         controls.choice_up_to(
-            "head",
-            "Head shown large",
-            high=lambda s: 3 if s.heads_from == BUILT else s.heads,
-            default=1,
-            in_page=True,
+            "head", "Head shown large", high=head_count, in_page=True, only_if=lambda s: head_count(s) > 1
         ),
-        controls.flags(
-            "off",
-            "Heads switched off",
-            high=lambda s: 3 if s.heads_from == BUILT else s.heads,
-            in_page=True,
-        ),
+        controls.flags("off", "Heads switched off", high=head_count, in_page=True),
     ],
 )
 
+built, learned = settings.heads_from == BUILT, is_trained(settings)
 n, d_model, seed = settings.n_tokens, settings.d_model, settings.seed
-built = settings.heads_from == BUILT
 sentence = settings.tokens or (multi_head.example_sentence(n) if built else ())
-square = draws.attention_weights(d_model, seed, settings.weight_scale)
-if built:
-    layer = multi_head.built_heads(sentence, d_model, seed)
+tokens = figures.token_names(sentence, n)
+if learned:
+    model, parameters = trained.load(settings.model)
+    judged, mark = training.examples(model), settings.mark - 1 if settings.model == TWO else None
+    typed = training_words.letters_read(settings.letters, TASKS[model.task])
+    trace = trained.trace(parameters, model, typed or judged.letters[settings.example - 1].tolist(), mark)
+    layer, allowed = trace.layers[settings.layer - 1], trace.allowed
+    n, d_model = layer.x.shape
+    sentence = tuple(training_words.ALPHABET[letter] for letter in trace.letters)
+    tokens = training_words.marked_names(figures.token_names(sentence, n), mark)
 else:
-    x = draws.words(sentence, d_model, seed) if sentence else draws.tokens(n, d_model, seed)
-    layer = multi_head.random_heads(x, square, settings.heads)
-allowed = attention.causal_mask(n) if settings.causal else np.ones((n, n), dtype=bool)
+    allowed = attention.causal_mask(n) if settings.causal else np.ones((n, n), dtype=bool)
+    if built:
+        layer = multi_head.built_heads(sentence, d_model, seed)
+    else:
+        x = draws.words(sentence, d_model, seed) if sentence else draws.tokens(n, d_model, seed)
+        layer = multi_head.random_heads(
+            x, draws.attention_weights(d_model, seed, settings.weight_scale), settings.heads
+        )
 result = multi_head.attend(layer, allowed)
 
 weights, chosen = result.heads.weights, settings.head - 1
 heads, d_k = len(weights), result.heads.queries.shape[-1]
 off = sorted(head - 1 for head in settings.off)
-tokens = figures.token_names(sentence, n)
 labels = multi_head_words.head_labels(layer.names)
 entropy = attention.entropy(weights)
 found = multi_head.head_statistics(weights)
@@ -80,11 +115,19 @@ def say_where_from(*, again: bool = True) -> None:
     if built:
         whole = "Built by hand, not learned: the matrices were written down so that each head does one thing."
         st.caption("Heads built by hand." if again else whole)
+    elif learned:
+        whole = f"Trained: {model.steps} steps of learning, as on the page Training lab, made the heads what they are."
+        st.caption("Trained heads." if again else whole)
     else:
         page.random_weights(again=again)
 
 
 # All heads at once
+if learned:
+    st.markdown(training_words.ABOUT[model.task])
+    if settings.letters and not typed:
+        st.text(training_words.letters_needed(settings.letters, TASKS[model.task]))
+    settings.draw("mark" if settings.model == TWO else "layer")
 titles = multi_head_words.grid_titles(layer.names, off)
 summary = multi_head_words.largest_weight(weights, labels, tokens)
 page.figure(
@@ -95,6 +138,10 @@ page.figure(
 if built:
     same_word = multi_head.same_word_share(weights, sentence)
     page.findings(*multi_head_words.built_findings(weights, found, same_word, sentence, tokens, d_k))
+elif learned:
+    readings = [reading for reading in trace.readings if reading.layer == settings.layer - 1]
+    page.findings(training_words.heads_finding(readings, model), training_words.answers_finding(trace, model))
+    st.dataframe(training_words.answers_table(trace, model, tokens), alt="The model's answers")
 else:
     page.findings(summary)
 say_where_from(again=False)
@@ -184,7 +231,8 @@ with right:
         alt=f"Length of the change and of the output with all heads, per token. {effect}",
     )
 page.findings(effect)
-st.caption("W_O is random, whatever the heads are: how large a change is says nothing yet about how useful a head is.")
+if not learned:
+    st.caption("W_O is random: how large a change is says nothing yet about how useful a head is.")
 
 # What each head looks at
 st.subheader("What each head looks at")
@@ -210,15 +258,17 @@ st.markdown(
     "square and without biases. More heads cut them into thinner slices."
 )
 st.dataframe(
-    multi_head_words.parameters_table(multi_head.splits(square)), hide_index=True, alt="Parameters by number of heads"
+    multi_head_words.parameters_table(multi_head.splits(draws.attention_weights(d_model, seed, 1.0))),
+    hide_index=True,
+    alt="Parameters by number of heads",
 )
 if built:
     page.findings(multi_head_words.built_parameters(layer))
 
 page.notice(
     "A row of one head sums to 1, so more weight on one token is less on another. A second head has a sum of its own.",
-    "Random heads differ by chance alone. The heads built by hand show what specialising means; "
-    "in a trained model it comes from training.",
+    "Random heads differ by chance alone. The heads built by hand show what specialising means. "
+    "In a trained model it comes from training: choose *trained*, or watch it happen on the page Training lab.",
     "Cut the same matrices into twice as many heads and each is half as wide: the number of parameters stays the same.",
 )
 page.numbers(
@@ -235,5 +285,6 @@ page.source(
     multi_head.split_heads,
     multi_head.switch_off,
     *([multi_head.built_heads] if built else []),
+    *([trained.trace] if learned else []),
 )
 page.foot("multi_head_attention")

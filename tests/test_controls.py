@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.charts import open_page
+from tests.pages.charts import control, open_page
 from ui import controls, navigation
 from ui.control_kinds import MAX_SENTENCE, Control, Settings
 from ui.link import read_link, resolve, write_link
@@ -270,7 +270,7 @@ def test_heads_give_way_and_come_back() -> None:
     seen = []
     for d_model in (18, 20, 22, 24):
         at.slider(key="d_model").set_value(d_model).run()
-        seen.append(at.select_slider(key="heads").value)
+        seen.append(control(at, "heads").value)
         assert ("4 heads do not divide" in "".join(caption.value for caption in at.caption)) == (seen[-1] != 4)
     assert seen == [3, 4, 2, 4]
     assert not at.exception
@@ -279,13 +279,13 @@ def test_heads_give_way_and_come_back() -> None:
 def test_the_query_follows_the_length() -> None:
     at = enter(seq_len="10", query="9")
     at.slider(key="seq_len").set_value(3).run()
-    assert at.select_slider(key="query").value == 3
+    assert control(at, "query").value == 3
     at.text_input(key="sentence").set_value("one").run()
     assert [slider.key for slider in at.select_slider] == ["heads"]  # nothing to choose from
     assert {"Query token: 1", "Sequence length: 1, from the sentence"} <= {text.value for text in at.text}
     at.text_input(key="sentence").set_value("").run()
     at.slider(key="seq_len").set_value(10).run()
-    assert at.select_slider(key="query").value == 9
+    assert control(at, "query").value == 9
     assert not at.exception
 
 
@@ -298,8 +298,8 @@ def test_the_lesson_example_brings_the_pages_own_values_back() -> None:
     button(at, "Lesson example").click().run()
     assert links(at) == {}
     assert at.text_input(key="sentence").value == ""
-    assert (at.slider(key="d_model").value, at.select_slider(key="heads").value) == (8, 1)
-    assert at.select_slider(key="query").value == 1
+    assert (at.slider(key="d_model").value, control(at, "heads").value) == (8, 1)
+    assert control(at, "query").value == 1
     assert at.toggle(key="scaling").value is True
 
 

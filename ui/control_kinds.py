@@ -15,6 +15,7 @@ import streamlit as st
 from core.tokens import Tokens, tokenize
 
 MAX_SENTENCE = 1000  # characters: enough for 64 long words, and short enough for a link
+MAX_LINE = 100  # characters
 MAX_SEED = 9999
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 
@@ -66,6 +67,7 @@ class Control:
     help: str | None = None
     in_page: bool = False  # drawn by the page with settings.draw(name), not in the sidebar
     only_if: Callable[[Settings], bool] | None = None  # where it is False, the control is not drawn and rests
+    sets: Callable[[Any], dict[str, Any]] | None = None  # what a choice by hand sets too; a link speaks for itself
 
     def read(self, text: str) -> Any:
         """The value that a link's text means. Raises ValueError with the reason, to follow the name."""
@@ -205,9 +207,7 @@ class Choice(Dependent):
         return f"{self.label}: {options[0]}" if len(options) == 1 else None
 
     def widget(self, settings: Settings, **shared: Any) -> int:
-        # Not st.slider: its identity holds its bounds, so new options would make a new widget.
-        default = self.nearest(self.default, settings)
-        return st.select_slider(options=list(self.options(settings)), value=default, **shared)
+        return st.select_slider(options=list(self.options(settings)), value=settings.values[self.name], **shared)
 
 
 @dataclass(frozen=True)
@@ -254,7 +254,8 @@ class Flags(Dependent):
         return f"showing {self.write(value) or 'none'}"
 
     def widget(self, settings: Settings, **shared: Any) -> tuple[int, ...]:
-        return tuple(st.pills(options=list(self.options(settings)), selection_mode="multi", **shared))
+        shown = list(settings.values[self.name])
+        return tuple(st.pills(options=list(self.options(settings)), selection_mode="multi", default=shown, **shared))
 
 
 @dataclass(frozen=True)
@@ -289,6 +290,23 @@ class Sentence(Control):
 
     def widget(self, settings: Settings, **shared: Any) -> str:
         return st.text_input(value=self.default, placeholder="Blank: random tokens", **shared)
+
+
+@dataclass(frozen=True)
+class Line(Control):
+    """A short text that the page reads for itself; it stays as typed."""
+
+    def nearest(self, value: str, settings: Settings) -> str:
+        return value[:MAX_LINE]
+
+    def problem(self, value: str, settings: Settings) -> str:
+        return f"{self.name} has {len(value):,} characters"
+
+    def showing(self, value: str) -> str:
+        return f"only the first {len(value):,} are kept"
+
+    def widget(self, settings: Settings, **shared: Any) -> str:
+        return st.text_input(value=self.default, placeholder="Blank: an example", **shared)
 
 
 @lru_cache(maxsize=32)  # sentences of any length, the last 32 of them: a rerun does not split its sentence again

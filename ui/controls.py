@@ -26,6 +26,7 @@ from ui.control_kinds import (
     Dependent,
     Flags,
     Length,
+    Line,
     Option,
     Seed,
     Sentence,
@@ -116,6 +117,11 @@ def source(**more: Any) -> Control:
     return Sentence("source", "Second sentence", "", help=_TOKENS, **more)
 
 
+def line(name: str, label: str, **more: Any) -> Control:
+    """A short text that the page reads for itself; blank by default."""
+    return Line(name, label, "", **more)
+
+
 @dataclass
 class Memory:
     """What one session remembers of its controls."""
@@ -124,29 +130,36 @@ class Memory:
     chosen: dict[str, Any] = field(default_factory=dict)  # by the reader or a link, by name
     changed: list[str] = field(default_factory=list)  # the browser reports these names since the last run
     moved: set[str] = field(default_factory=set)  # the same, for the run that is on
-    drawn: dict[str, list[int]] = field(default_factory=dict)  # the options that each `Dependent` was drawn with
+    drawn: dict[str, tuple[int, list[int]]] = field(default_factory=dict)  # of each `Dependent`: count and options
     link: dict[str, str] = field(default_factory=dict)  # the clean link of this run
+    acted: bool = False  # a widget or button of the page asked for this run
     notes: list[str] = field(default_factory=list)  # what the door has to say
     astray: bool = False  # a widget shows something else than it was told to
 
     def take_changes(self, controls: Iterable[Control]) -> None:
-        """Move what the reader changed into `chosen`.
-
-        A `Dependent` counts only if its options are still the ones it was drawn with. While a key moves d_model, the
-        browser reports old numbers of heads, because it has not heard yet that they were replaced.
-        """
+        """Move what the reader changed into `chosen`."""
         self.moved, self.changed = set(self.changed), []
-        dependent = {control.name: control for control in controls if isinstance(control, Dependent)}
-        sets = {control.name: control.sets for control in controls if control.sets}
-        for name in sorted(self.moved, key=dependent.__contains__):  # the dependent ones last
-            value = _held(st.session_state.get(name))
-            if name in dependent and self.drawn.get(name) != _options(dependent[name], resolve(controls, self.chosen)):
-                self.moved.remove(name)
-            elif value is not None:
-                self.chosen[name] = value
-                self.notes = []
-                if name in sets:
-                    self.chosen |= sets[name](value)
+        for control in controls:
+            if self.key(control) in self.moved:
+                value = _held(st.session_state.get(self.key(control)))
+                if value is not None:
+                    self.chosen[control.name] = value
+                    self.chosen |= control.sets(value) if control.sets else {}
+                    self.notes = []
+
+    def key(self, control: Control) -> str:
+        """The key of a control's widget: its name, and for a `Dependent` also how often its options were replaced.
+
+        While a key moves d_model, the browser goes on reporting the number of heads that it was told last, because
+        it has not heard yet that the options were replaced: that is a report about another widget.
+        """
+        count, _ = self.drawn.get(control.name, (0, []))
+        return f"{control.name} {count}" if count else control.name
+
+    def replace(self, control: Dependent, options: list[int]) -> None:
+        """Take note of the options that a control is drawn with: new ones make a new widget."""
+        count, before = self.drawn.get(control.name, (0, options))
+        self.drawn[control.name] = (count + (before != options), options)
 
 
 def open_page(name: str, controls: Sequence[Control | str]) -> Settings:
@@ -156,9 +169,12 @@ def open_page(name: str, controls: Sequence[Control | str]) -> Settings:
     """
     memory = _memory()
     real = [control for control in controls if isinstance(control, Control)]
+    acted, memory.acted = memory.acted or bool(memory.changed), False
     memory.take_changes(real)
     if memory.page != name:
         _enter(memory, name, real)
+    elif not acted:
+        _hear_history(real)
     settings = resolve(real, memory.chosen)
     settings.draw = lambda key: _draw_in_page(key, real, settings)
     memory.link = write_link(real, settings)
@@ -166,12 +182,16 @@ def open_page(name: str, controls: Sequence[Control | str]) -> Settings:
         with st.container(border=True):
             st.text("\n".join(memory.notes))  # not Markdown: it quotes what the link said
     with st.sidebar:
+        heading = ""
         for control in controls:
             if isinstance(control, str):
-                st.subheader(control)
-            elif not control.in_page:
+                heading = control
+            elif not control.in_page and control.applies(settings):
+                if heading:  # with nothing below it, it is left out
+                    st.subheader(heading)
+                heading = ""
                 _draw(control, settings)
-        _buttons(real)
+        _buttons(real, settings)
     _follow_history(real)
     _link_dependent(real)
     return settings
@@ -182,6 +202,7 @@ def _enter(memory: Memory, name: str, controls: Sequence[Control]) -> None:
     link = _link()
     memory.chosen, memory.notes = read_link(controls, link, memory.chosen)
     clean = write_link(controls, resolve(controls, memory.chosen))
+    memory.link = clean
     if link != {key: [text] for key, text in clean.items()}:
         # A name that is still bound to the page before cannot be written: then the next run tells the browser.
         with suppress(StreamlitAPIException):
@@ -190,7 +211,9 @@ def _enter(memory: Memory, name: str, controls: Sequence[Control]) -> None:
 
 def choose(name: str, value: Any) -> None:
     """Set a control from a button's callback, as if the reader had."""
-    _memory().chosen[name] = value
+    memory = _memory()
+    memory.acted = True
+    memory.chosen[name] = value
 
 
 def _draw(control: Control, settings: Settings) -> None:
@@ -198,23 +221,25 @@ def _draw(control: Control, settings: Settings) -> None:
     memory, name, value = _memory(), control.name, settings.values[control.name]
     if not control.applies(settings):
         return
+    dependent = isinstance(control, Dependent)
     if isinstance(control, Dependent):
-        memory.drawn[name] = _options(control, settings)
+        memory.replace(control, _options(control, settings))
     if not control.drawn(settings):
         st.text(control.fixed(settings))
         return
-    dependent = isinstance(control, Dependent)
+    key = memory.key(control)
     # Assigning a value that the browser has would undo fast key presses, so not to the control that moves.
-    differs = not same(_held(st.session_state.get(name, control.nearest(control.default, settings))), value)
-    unheard = st.query_params.get(name) != memory.link.get(name) or (dependent and memory.moved)
-    if differs or (unheard and name not in memory.moved):
-        st.session_state[name] = list(value) if isinstance(value, tuple) else value
+    default = value if dependent else control.nearest(control.default, settings)
+    differs = not same(_held(st.session_state.get(key, default)), value)
+    unheard = st.query_params.get(name) != memory.link.get(name) and not dependent
+    if differs or (unheard and key not in memory.moved):
+        st.session_state[key] = list(value) if isinstance(value, tuple) else value
     shown = control.widget(
         settings,
         label=control.label,
-        key=name,
+        key=key,
         help=control.help,
-        on_change=lambda: _memory().changed.append(name),
+        on_change=lambda: _memory().changed.append(key),
         bind=None if dependent else "query-params",
     )
     memory.astray |= not same(shown, value)
@@ -240,7 +265,20 @@ def _follow_history(controls: Sequence[Control]) -> None:
         st.rerun()
 
 
-def _buttons(controls: Sequence[Control]) -> None:
+def _hear_history(controls: Sequence[Control]) -> None:
+    """Where the browser went back or forward, take over what its link says of each `Dependent`.
+
+    Streamlit sets the widgets that it binds (`_follow_history` hears of those), but it does not bind these.
+    """
+    memory = _memory()
+    told = {control.name for control in controls if isinstance(control, Dependent)}
+    differ = {name for name in told if st.query_params.get(name) != memory.link.get(name)}
+    if differ:
+        kept = {name: value for name, value in memory.chosen.items() if name not in differ}
+        memory.chosen, memory.notes = read_link(controls, _link(), kept)
+
+
+def _buttons(controls: Sequence[Control], settings: Settings) -> None:
     """The way back to the lesson's example, and other weights. On the first page the way back is for all pages."""
     memory = _memory()
     names = [control.name for control in controls]
@@ -251,12 +289,12 @@ def _buttons(controls: Sequence[Control]) -> None:
             memory.chosen.pop(name, None)
         memory.notes = []
         st.switch_page(navigation.page_of(navigation.entry(memory.page)), query_params={})
-    if "seed" in names:
+    if any(control.name == "seed" and control.applies(settings) for control in controls):
         st.button("New weights", help="Draw again, from the next seed", on_click=_next_seed, width="stretch")
 
 
 def _next_seed() -> None:
-    _memory().chosen["seed"] = (st.session_state["seed"] + 1) % (MAX_SEED + 1)
+    choose("seed", (st.session_state["seed"] + 1) % (MAX_SEED + 1))
 
 
 def _link_dependent(controls: Sequence[Control]) -> None:

@@ -24,6 +24,7 @@ ENTRIES = (
     Entry("positional_encoding", "Positional encoding", ":material/waves:"),
     Entry("multi_head_attention", "Multi-head attention", ":material/grid_view:"),
     Entry("transformer_block", "Transformer block", ":material/layers:"),
+    Entry("training_lab", "Training lab", ":material/model_training:"),
 )
 
 

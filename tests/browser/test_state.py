@@ -190,6 +190,24 @@ def test_a_key_held_down_on_the_width_while_four_heads_are_chosen(open_tab: Open
     assert len(charts(visit)["all_heads"][1]["text"]) == 4
 
 
+def test_a_key_held_there_and_back_loses_nothing_that_was_chosen(open_tab: OpenTab) -> None:
+    """At the rate of a keyboard that repeats: the browser is many answers behind, and options come and go."""
+    visit = open_tab("/multi_head_attention?d_model=16&heads=4&head=3&off=2,4")
+    before, given = state(visit), link(visit)
+
+    slider(visit, WIDTH).focus()
+    for key in ("ArrowRight", "ArrowLeft"):
+        for _ in range(14):
+            visit.page.keyboard.down(key)
+            visit.page.wait_for_timeout(30)
+        visit.page.keyboard.up(key)
+
+    assert_state(visit, before)
+    visit.settle()
+    assert link(visit) == given == {"d_model": "16", "heads": "4", "head": "3", "off": "2,4"}
+    assert visit.page.get_by_role("dialog").count() == 0  # "Connection error"
+
+
 def leaf(visit: Visit, press: Callable[[], Any], name: str) -> None:
     """Press back or forward until the page `name` is reached.
 
@@ -221,6 +239,24 @@ def test_back_forward_and_reload_in_the_browser(open_tab: OpenTab) -> None:
 
     visit.page.reload()
     assert_state(visit, second)
+
+
+def test_back_and_forward_over_a_choice_that_depends_on_another(open_tab: OpenTab) -> None:
+    visit = open_tab("/multi_head_attention")
+    states = [state(visit)]
+    for _ in range(2):  # 2 heads, 4, 8
+        with redrawn(visit, "all_heads"):
+            move(visit, HEADS)
+        states.append(state(visit))
+    assert [link(visit).get("heads")] == ["8"]
+
+    for go, wanted in (
+        (visit.page.go_back, states[1]),
+        (visit.page.go_back, states[0]),
+        (visit.page.go_forward, states[1]),
+    ):
+        go()
+        assert_state(visit, wanted)
 
 
 @pytest.mark.parametrize(

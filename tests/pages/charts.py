@@ -47,3 +47,9 @@ def cells(at: AppTest, key: str, trace: int = 0) -> np.ndarray:
 def texts(at: AppTest) -> str:
     """All plain text, Markdown and captions of the page, in one string."""
     return "\n".join(element.value for element in [*at.text, *at.markdown, *at.caption])
+
+
+def control(at: AppTest, name: str) -> Any:
+    """The widget of a control; the key of one that depends on others has a number behind the name."""
+    widgets = [*at.slider, *at.select_slider, *at.toggle, *at.button_group, *at.number_input, *at.text_input]
+    return next(widget for widget in widgets if widget.key and widget.key.split()[0] == name)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core import attention, draws, multi_head
-from tests.pages.charts import array, cells, open_page, specs, texts
+from core import attention, draws, multi_head, trained
+from tests.pages.charts import array, cells, control, open_page, specs, texts
 from ui import controls, multi_head_figures, multi_head_words
 from ui.link import read_link, resolve, write_link
 
@@ -219,6 +219,61 @@ def test_shape_table_follows_the_sizes() -> None:
     assert built["Shape"].tolist() == ["9 × 12", "9 × 18", "3 × 9 × 6", "3 × 9 × 9", "3 × 9 × 6", "9 × 18", "9 × 12"]
 
 
+# --- trained heads ---------------------------------------------------------------------------------------------------
+
+TRAINED = {"heads_from": "trained"}
+
+
+def test_trained_heads_are_those_of_the_shipped_model() -> None:
+    at = open_page(PAGE, **TRAINED, letters="abc def ghi jkl", mark="5", head="2")
+    settings, parameters = trained.load("two questions at once")
+    trace = trained.trace(parameters, settings, range(12), 4)
+    expected = multi_head.attend(trace.layers[0], trace.allowed).heads.weights
+    np.testing.assert_allclose(cells(at, "one_head"), expected[1], atol=1e-6)
+    assert specs(at)["one_head"]["layout"]["xaxis"]["ticktext"][3:5] == ["4 D", "5 E ◆"]
+    table = next(frame.value for frame in at.dataframe if frame.proto.alt == "The model's answers")
+    assert table.loc["“marked”"].tolist() == ["E"] * 12
+    assert table.loc["“previous”"].tolist() == ["", *"ABCDEFGHIJK"]
+    assert "Right answers: 11 of 11 “previous”, 12 of 12 “marked”." in texts(at)
+
+
+def test_trained_heads_say_what_each_of_them_looks_at() -> None:
+    shown = texts(open_page(PAGE, **TRAINED))
+    assert "Trained: 400 steps of learning" in shown
+    assert "Random weights" not in shown
+    assert "of its weight on the marked letter; head 2 puts 0." in shown
+    assert "of its weight on the previous letter." in shown
+
+
+def test_a_trained_model_has_its_own_alphabet_sizes_and_seed() -> None:
+    at = open_page(PAGE, **TRAINED)
+    assert {slider.key for slider in at.slider} == {"example", "mark"}
+    assert [box.key for box in at.text_input] == ["letters"]
+    assert not at.number_input
+    assert "New weights" not in [button.label for button in at.button]
+
+
+def test_letters_that_the_model_does_not_know_are_answered_with_one_sentence_and_kept() -> None:
+    at = open_page(PAGE, **TRAINED, letters="<b>x $y$")
+    assert not at.exception
+    assert at.text_input(key="letters").value == "<b>x $y$"
+    message = "“<b>x $y$” is no sequence for this model: it reads 12 letters from A to L. An example is shown instead."
+    assert message in [text.value for text in at.text]
+    np.testing.assert_array_equal(cells(at, "one_head"), cells(open_page(PAGE, **TRAINED), "one_head"))
+
+
+def test_the_induction_model_has_two_layers_and_sees_nothing_ahead() -> None:
+    at = open_page(PAGE, **TRAINED, model="induction", layer="2", letters="abcdefghijklabcd")
+    assert not at.exception
+    weights = cells(at, "one_head")
+    assert weights.shape == (16, 16)
+    assert not np.triu(weights, 1).any()
+    # where a letter comes back, its head looks at the letter that followed it the first time
+    assert [int(row.argmax()) for row in weights[12:]] == [1, 2, 3, 4]
+    assert "The head of layer 2 puts" in texts(at)
+    assert "Right answers: 4 of 4 “after the last time”." in texts(at)
+
+
 # --- settings --------------------------------------------------------------------------------------------------------
 
 ODD_SETTINGS: list[dict[str, str]] = [
@@ -248,15 +303,15 @@ def test_markup_is_shown_as_typed() -> None:
 
 def test_heads_off_stay_legal_and_are_remembered() -> None:
     at = open_page(PAGE, heads="8", off="2,7")
-    assert at.pills(key="off").value == [2, 7]
-    at.select_slider(key="heads").set_value(4).run()
-    assert at.pills(key="off").value == [2]
+    assert control(at, "off").value == [2, 7]
+    control(at, "heads").set_value(4).run()
+    assert control(at, "off").value == [2]
     assert "off “7” is outside 1 to 4: showing 2." in texts(at)
-    at.select_slider(key="heads").set_value(8).run()
-    assert at.pills(key="off").value == [2, 7]
-    at.pills(key="off").set_value([7, 1]).run()
+    control(at, "heads").set_value(8).run()
+    assert control(at, "off").value == [2, 7]
+    control(at, "off").set_value([7, 1]).run()
     assert "Without head 1 and head 7" in texts(at)
-    at.pills(key="off").set_value([]).run()
+    control(at, "off").set_value([]).run()
     assert "All heads are on" in texts(at)
     assert not at.exception
 

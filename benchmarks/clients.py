@@ -1,0 +1,238 @@
+"""People at the app without browsers: each one speaks Streamlit's own protocol to the server over a websocket.
+
+    async with visit(base, "/self_attention?seq_len=7") as visitor:
+        await visitor.settled()
+        await visitor.set("d_model", 16)
+        print(visitor.exceptions, visitor.texts())
+
+A visitor does what the browser's page does: it opens an address, takes the elements that the script sends, and sends
+the script back to work with the state of the widgets. It draws nothing, so thirty of them fit on one small machine,
+and what is measured is the server. The messages are Streamlit's protobufs and may change with its version; websockets
+is a dependency of Streamlit itself.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from time import perf_counter
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ClientState_pb2 import ClientState
+from streamlit.proto.Element_pb2 import Element
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.proto.WidgetStates_pb2 import WidgetState
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
+
+Message = Any  # a protobuf of Streamlit's; they come without types
+
+
+class Visitor:
+    """One person on one page.
+
+    shown: the elements of the page by their place in it. exceptions: every one that was ever shown, with its message.
+    on_change: called after every message of the server. query: what stands in the address behind the "?".
+    """
+
+    def __init__(self, connection: ClientConnection, path: str) -> None:
+        address = urlsplit(path)
+        self.page, self.query = address.path.strip("/"), address.query
+        self.shown: dict[tuple[int, ...], Element] = {}
+        self.exceptions: list[str] = []
+        self.on_change: Callable[[], None] = lambda: None
+        self._connection, self._news = connection, asyncio.Event()
+        self._states: dict[str, WidgetState] = {}  # what this visitor has set
+        self._runs: dict[tuple[int, ...], int] = {}  # which run of the script sent the element at a place
+        self._page_hash = ""
+        self._running = self._closed = False
+        self._begun = 0  # runs of the script
+
+    # --- what a person does ----------------------------------------------------------------------------------------
+
+    async def set(self, key: str, value: Any, patience: float = 60) -> float:
+        """Move a slider, flip a switch, choose or type; wait until the page is drawn again; returns the seconds.
+
+        Raises:
+            KeyError: no such widget is on the page. TimeoutError: it takes longer than `patience` seconds.
+        """
+        return await self._changed(await self._send(self._state(key, value)), patience)
+
+    async def press(self, key: str) -> int:
+        """Press a button; returns at once, for a training takes long. `settled` waits for the end.
+
+        Raises:
+            KeyError: no such button is on the page.
+        """
+        return await self._send(WidgetState(id=self.widget(key).id, trigger_value=True))
+
+    async def settled(self, patience: float = 60) -> None:
+        """Wait until the script has run to its end. Raises TimeoutError after `patience` seconds."""
+        await self.until(lambda: self.idle, patience)
+
+    async def until(self, holds: Callable[[], bool], patience: float = 60) -> None:
+        """Wait until something holds, which is looked at after every message.
+
+        Raises:
+            TimeoutError: it does not within `patience` seconds. ConnectionError: the server has closed the connection.
+        """
+        async with asyncio.timeout(patience):
+            while not holds():
+                if self._closed:
+                    raise ConnectionError(f"the server closed the connection of a visitor of /{self.page}")
+                self._news.clear()
+                await self._news.wait()
+
+    # --- what a person sees ----------------------------------------------------------------------------------------
+
+    @property
+    def idle(self) -> bool:
+        """Whether the script has run to its end."""
+        return self._begun > 0 and not self._running
+
+    def widget(self, key: str) -> Message:
+        """The widget with this key, as the server described it. Raises KeyError where there is none."""
+        for element in self.shown.values():
+            found = _inside(element)
+            if _key(getattr(found, "id", "")) == key:
+                return found
+        raise KeyError(f"no widget {key!r} on /{self.page}")
+
+    def has(self, key: str) -> bool:
+        """Whether there is a widget with this key that can be used."""
+        return any(
+            _key(getattr(found, "id", "")) == key and not getattr(found, "disabled", False)
+            for found in map(_inside, self.shown.values())
+        )
+
+    def of_kind(self, kind: str) -> list[Message]:
+        """All elements of a kind, by Streamlit's name of it, in the page's order: "progress", "plotly_chart"."""
+        places = sorted(place for place, element in self.shown.items() if _kind(element) == kind)
+        return [_inside(self.shown[place]) for place in places]
+
+    def texts(self) -> list[str]:
+        """All texts of the page: what `st.text`, `st.markdown`, `st.info` and `st.progress` say."""
+        words = [
+            getattr(_inside(self.shown[place]), "body", "") or getattr(_inside(self.shown[place]), "text", "")
+            for place in sorted(self.shown)
+        ]
+        return [text for text in words if text]
+
+    # --- the protocol ----------------------------------------------------------------------------------------------
+
+    async def _send(self, change: WidgetState | None = None) -> int:
+        """Send the script to work; returns how many runs had begun before. A trigger is sent once, a value kept."""
+        states = dict(self._states)
+        if change:
+            states[change.id] = change
+            if change.WhichOneof("value") != "trigger_value":
+                self._states[change.id] = change
+        client = ClientState(query_string=self.query, page_name=self.page, page_script_hash=self._page_hash)
+        client.widget_states.widgets.extend(states.values())
+        await self._connection.send(BackMsg(rerun_script=client).SerializeToString())
+        return self._begun
+
+    async def _changed(self, begun: int, patience: float) -> float:
+        start = perf_counter()
+        await self.until(lambda: self._begun > begun and not self._running, patience)
+        return perf_counter() - start
+
+    def _state(self, key: str, value: Any) -> WidgetState:
+        found = self.widget(key)
+        state, kind = WidgetState(id=found.id), type(found).__name__
+        if kind == "Checkbox":
+            state.bool_value = bool(value)
+        elif kind == "Slider" and not found.options:
+            state.double_array_value.data.append(float(value))
+        elif kind in ("Slider", "ButtonGroup"):  # a slider over options
+            state.string_array_value.data.extend([value] if isinstance(value, str) else map(str, value))
+        elif kind == "NumberInput":
+            setattr(state, "int_value" if found.data_type == type(found).INT else "double_value", value)
+        else:
+            state.string_value = str(value)
+        if getattr(found, "query_param_key", ""):  # the browser puts it in the address itself
+            spelled = str(value).lower() if isinstance(value, bool) else f"{value}"
+            self.query = urlencode(dict(parse_qsl(self.query)) | {found.query_param_key: spelled})
+        return state
+
+    async def _listen(self) -> None:
+        try:
+            async for data in self._connection:
+                assert isinstance(data, bytes)
+                self._take(ForwardMsg.FromString(data))
+                self._news.set()
+                self.on_change()
+        except ConnectionClosed:
+            pass
+        finally:
+            self._closed = True
+            self._news.set()
+
+    def _take(self, message: ForwardMsg) -> None:
+        kind = message.WhichOneof("type")
+        if kind == "new_session":
+            self._running = True
+            self._begun += 1
+        elif kind == "navigation":
+            self._page_hash = message.navigation.page_script_hash
+        elif kind == "page_info_changed":
+            self.query = message.page_info_changed.query_string
+        elif kind == "delta":
+            self._take_delta(message)
+        elif kind == "script_finished":
+            self._running = message.script_finished == ForwardMsg.FINISHED_EARLY_FOR_RERUN  # then the next one begins
+            if message.script_finished == ForwardMsg.FINISHED_WITH_COMPILE_ERROR:
+                self.exceptions.append("the script does not compile")
+            if message.script_finished == ForwardMsg.FINISHED_SUCCESSFULLY:
+                self._drop([place for place, sent_by in self._runs.items() if sent_by < self._begun])
+
+    def _take_delta(self, message: ForwardMsg) -> None:
+        place, delta = tuple(message.metadata.delta_path), message.delta
+        kind = delta.WhichOneof("type")
+        if kind == "add_block":
+            self._drop([place])
+        elif kind == "new_element":
+            self.shown[place], self._runs[place] = delta.new_element, self._begun
+            found = _inside(delta.new_element)
+            if _kind(delta.new_element) == "exception":
+                self.exceptions.append(f"{found.type}: {found.message}")
+            if getattr(found, "set_value", False):  # the script moved it
+                self._states.pop(found.id, None)
+
+    def _drop(self, places: Sequence[tuple[int, ...]]) -> None:
+        for place in places:
+            self.shown.pop(place, None)
+            self._runs.pop(place, None)
+
+
+def _kind(element: Element) -> str:
+    return element.WhichOneof("type") or ""
+
+
+def _inside(element: Element) -> Message:
+    return getattr(element, _kind(element)) if _kind(element) else element
+
+
+def _key(widget_id: str) -> str:
+    """The key that the script gave a widget: "$$ID-HASH-KEY"."""
+    return widget_id.split("-", 2)[-1] if widget_id.count("-") >= 2 else ""
+
+
+@asynccontextmanager
+async def visit(base: str, path: str, patience: float = 60) -> AsyncIterator[Visitor]:
+    """Open a page by its path, with its query string if it has one, and wait until it is drawn.
+
+    Raises:
+        OSError: no server answers at `base`. TimeoutError: the page takes longer than `patience` seconds.
+    """
+    address = base.replace("http", "ws", 1) + "/_stcore/stream"
+    async with connect(address, subprotocols=["streamlit"], max_size=None, compression=None) as connection:  # type: ignore[list-item]
+        visitor = Visitor(connection, path)
+        listening = asyncio.create_task(visitor._listen())
+        try:
+            await visitor._send()
+            await visitor.settled(patience)
+            yield visitor
+        finally:
+            listening.cancel()

@@ -1,0 +1,252 @@
+"""The training lab: a small transformer learns a task while one watches what its heads come to look at."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from time import perf_counter
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from core import adam, training
+from core.tasks import TASKS
+from core.training import Settings
+from ui import controls, page, training_figures, training_runs, training_words
+from ui.control_kinds import MAX_SEED
+from ui.training_runs import Run
+
+RATES = ("0.0003", "0.001", "0.003", "0.01", "0.03", "0.1", "1", "10", "100")
+KEYS = ("maps", "maps_beside")  # of the maps of the first and the second run
+OF_TASK = ("heads", "layers", "encoding", "steps")  # what choosing a task sets too
+
+GO, TO_THE_END, A_STEP = "training_lab_go", "to the end", "a step"  # what a click asked for, for one run of the page
+
+# Where the pictures of a run stand. Each is a container until something is drawn in it; that is then drawn over.
+Slots = dict[str, DeltaGenerator]
+
+
+def needed(task: str) -> dict[str, object]:
+    """The settings of a task that its choice brings along: with them it is learned."""
+    return {name: getattr(training.suggested(task), name) for name in OF_TASK}
+
+
+def go(how_far: str) -> None:
+    """Train in the next run of the page."""
+    st.session_state[GO] = how_far
+
+
+def use_best(best: Settings) -> None:
+    """Choose everything with which a task is learned, the seed aside."""
+    for name in (*OF_TASK, "d_model", "residual", "norm"):
+        controls.choose(name, getattr(best, name))
+    controls.choose("learning_rate", f"{best.learning_rate:g}")
+
+
+def place_run(settings: Settings, legend: bool) -> Slots:
+    """The layout of a run: its maps at the left, its answers at the right."""
+    questions, judged = TASKS[settings.task].questions, training.examples(settings)
+    left, right = st.columns([3, 2])
+    with right:
+        example = st.container()
+        if legend:
+            st.caption(training_words.legend(judged, settings))
+        metrics = st.columns(len(questions))
+    named = dict(zip(questions, metrics, strict=True))
+    return {"maps": left, "heads": left, "example": example, "learned": right, **named}
+
+
+def draw_run(run: Run, step: int, slots: Slots, key: str) -> None:
+    """What a run's heads look at after a step, and what it answers."""
+    shown, judged, settings = run.at(step), training.examples(run.settings), run.settings
+    heads = training_words.heads_finding(shown.readings, settings)
+    with slots["maps"]:
+        slots["maps"] = page.figure(
+            training_figures.head_maps(
+                shown.maps,
+                training_words.map_titles(shown.readings, settings),
+                training_words.letters_of(judged),
+                judged.sources[0],
+                training_words.mark_of(judged),
+            ),
+            key=key,
+            alt=f"Attention maps of {len(shown.readings)} heads on one sequence, after step {shown.step}. {heads}",
+        )
+    with slots["heads"]:
+        slots["heads"] = page.findings(heads, *training_words.one_head(settings))
+    answers = training_words.example(judged, settings, shown.answers)
+    slots["example"] = slots["example"].code(answers, language=None)
+    for question, share in zip(TASKS[settings.task].questions, shown.accuracies, strict=True):
+        slots[question] = slots[question].metric(f"“{question}” right", training_words.percent(share))
+    with slots["learned"]:
+        slots["learned"] = page.findings(training_words.learned_finding(shown, settings))
+
+
+def draw_curves(runs: Mapping[str, Run], step: int, slots: Slots, key: str = "") -> None:
+    """Loss and accuracies of all runs, as far as they have come."""
+    with slots["loss"]:
+        slots["loss"] = page.figure(
+            training_figures.loss_curves(runs, step),
+            key=f"loss{key}",
+            alt=f"Loss against steps. {training_words.loss_finding(runs)}",
+        )
+    with slots["accuracy"]:
+        slots["accuracy"] = page.figure(
+            training_figures.accuracy_curves(runs, step),
+            key=f"accuracy{key}",
+            alt=f"Share of right answers against steps. {training_words.accuracy_finding(runs)}",
+        )
+
+
+page.start(
+    "training_lab",
+    "Train a small transformer here, in seconds, and watch what each of its heads comes to look at.",
+)
+settings = controls.open_page(
+    "training_lab",
+    [
+        controls.option("task", "Task", list(TASKS), default=Settings.task, sets=needed),
+        "Model",
+        controls.slider("layers", "Layers", 1, 3, default=Settings.layers),
+        controls.d_model(8, 64, step=8, default=Settings.d_model),
+        controls.heads(default=Settings.heads, most=8),
+        controls.option("encoding", "Positional encoding", training.ENCODINGS, default=Settings.encoding),
+        controls.switch("residual", "Residual connections", default=True),
+        controls.switch("norm", "LayerNorm", default=True),
+        "Training",
+        controls.option("learning_rate", "Learning rate", RATES, default=f"{Settings.learning_rate:g}"),
+        controls.slider("steps", "Steps", 100, 2000, step=100, default=Settings.steps),
+        controls.seed(),
+        "Beside it",
+        controls.option(
+            "beside",
+            "A second run with one thing changed",
+            training_runs.CHANGES,
+            default=training_runs.NOTHING,
+            help="Both are trained side by side, and both curves stand in one chart.",
+        ),
+    ],
+)
+first = Settings(
+    task=settings.task,
+    heads=settings.heads,
+    layers=settings.layers,
+    d_model=settings.d_model,
+    encoding=settings.encoding,
+    residual=settings.residual,
+    norm=settings.norm,
+    learning_rate=float(settings.learning_rate),
+    steps=settings.steps,
+    seed=settings.seed,
+)
+best = training.suggested(first.task)
+second = training_runs.with_change(first, settings.beside, encoding=best.encoding, seeds=MAX_SEED + 1)
+wanted = [first, second] if second else [first]
+runs = training_runs.shown(wanted)
+names = ["this setting", *([training_words.change_name(second, settings.beside)] if second else [])]
+by_name = dict(zip(names, runs, strict=True))
+
+# The task, and what can be done
+task = TASKS[first.task]
+st.markdown(f"**The task:** {training_words.ABOUT[task.name]} {task.shows}")
+with st.container(horizontal=True, vertical_alignment="center"):
+    done, going = all(run.finished for run in runs), st.session_state.pop(GO, "")
+    st.button(
+        "Train",
+        key="training_lab_train",
+        icon=":material/play_arrow:",
+        type="primary",
+        disabled=done or bool(going),
+        on_click=go,
+        args=(TO_THE_END,),
+    )
+    # Any click interrupts the training, so this one need not do anything.
+    st.button("Pause", key="training_lab_pause", icon=":material/pause:", disabled=not going)
+    st.button(
+        "Step",
+        key="training_lab_step",
+        icon=":material/skip_next:",
+        disabled=done or bool(going),
+        help=f"Trains {runs[0].every} steps, and waits.",
+        on_click=go,
+        args=(A_STEP,),
+    )
+    st.button(
+        "Reset",
+        key="training_lab_reset",
+        icon=":material/restart_alt:",
+        disabled=not going and not any(run.step for run in runs),
+        help="Back to the random weights that it starts from",
+        on_click=training_runs.start_over,
+        args=(wanted,),
+    )
+    if replace(first, seed=best.seed) != best:
+        st.button("Settings that learn this task", key="training_lab_best", on_click=use_best, args=(best,))
+    state = page.findings(*dict.fromkeys(map(training_words.state_finding, runs)))
+bar = st.empty()
+last = step = max(run.snapshots[-1].step for run in runs)
+if last:
+    told = "Goes back through the training"
+    step = bar.slider("Step shown", 0, last, last, runs[0].every, key="training_lab_shown", help=told)
+
+# What the heads look at, and what is answered
+slots = []
+for name, run, key in zip(names, runs, KEYS, strict=False):
+    if second:
+        st.subheader(training_words.capital(name))
+    slots.append(place_run(run.settings, legend=run is runs[0]))
+    draw_run(run, step, slots[-1], key)
+
+# The curves
+st.subheader("How it learns")
+curves = dict(zip(("loss", "accuracy"), st.columns(2), strict=True))
+draw_curves(by_name, step, curves)
+page.findings(training_words.loss_finding(by_name), training_words.accuracy_finding(by_name))
+st.markdown("\n".join(f"- {term}" for term in training_words.terms(first)))
+for line in training_words.equations(first):
+    st.latex(line)
+st.caption(training_words.SIGNS_OF_EQUATIONS)
+
+# What each head looks at, in numbers
+st.subheader("The weight of each head")
+st.markdown(
+    f"The share of its weight on each kind of place, after step {step}: means over all letters of "
+    f"{training.EXAMPLES} sequences that are never trained on. A letter may be of two kinds, and then counts for both."
+)
+for name, run in by_name.items():
+    if second:
+        st.text(training_words.capital(name))
+    page.table(training_words.readings_table(run.at(step).readings, run.settings), alt=f"Weight of each head, {name}")
+
+page.notice(
+    "Nobody tells the heads where to look. Only the answers are right or wrong; where to look is learned from that.",
+    "A row of a head sums to 1: what it puts on one letter it takes from the others. Two questions about two places "
+    "are a reason to have two heads.",
+    "Without positional encoding the letters are a heap: which is the previous one, or the one at the other end, "
+    "cannot be learned. Which one is marked can.",
+    "Every switch can be tried beside the run as it is: choose what to change under *Beside it*, and train both.",
+)
+page.numbers({"Loss and right answers": training_words.losses_table(by_name)})
+page.source(training.train, training.loss_and_gradient, adam.step)
+page.foot("training_lab")
+
+
+# The training itself, last: all that a reader does meanwhile, and leaving the page, interrupts it at the next drawing.
+def wait() -> None:
+    """Said while others train; whoever wants what they have just finished gets it."""
+    state.info("Two trainings are running. Yours starts when one of them ends.", icon=":material/hourglass_top:")
+    if training_runs.take_over(wanted):
+        st.rerun()
+
+
+if going:
+    with training_runs.place(wait):
+        state.text("Training.")
+        began, before = perf_counter(), sum(run.step for run in runs)
+        for turn, pictures in enumerate(training_runs.go_on(runs, once=going == A_STEP)):
+            step = max(run.step for run in runs)
+            pace = (sum(run.step for run in runs) - before) / (perf_counter() - began)
+            bar.progress(step / first.steps, f"Step {step:,} of {first.steps:,}, {pace:,.0f} steps per second")
+            if pictures:
+                for run, slot, key in zip(runs, slots, KEYS, strict=False):
+                    draw_run(run, step, slot, f"{key}_{turn}")
+                draw_curves(by_name, step, curves, f"_{turn}")
+    st.rerun()
