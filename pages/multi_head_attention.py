@@ -197,9 +197,10 @@ st.markdown(
 several = multi_head_words.heads_in_a_row(heads)
 joined = result.concatenated.shape[1]
 st.latex(
-    rf"\text{{head}}_i = \text{{softmax}}\left(\frac{{Q_i K_i^\top}}{{\sqrt{{{d_k}}}}}\right) V_i: {n} \times {d_k}"
+    rf"\begin{{gathered}} \text{{head}}_i = \text{{softmax}}\left(\frac{{Q_i K_i^\top}}{{\sqrt{{{d_k}}}}}\right) V_i \\"
+    rf" {n} \times {d_k} \end{{gathered}}"
 )
-st.latex(rf"\text{{output}} = \text{{concat}}({several})\, W_O")
+st.latex(rf"\begin{{gathered}} \text{{output}} = \\ \text{{concat}}({several})\, W_O \end{{gathered}}")
 st.latex(rf"({n} \times {joined}) \cdot ({joined} \times {d_model}) = {n} \times {d_model}")
 st.table(multi_head_words.shape_table(layer, result), hide_index=True)
 

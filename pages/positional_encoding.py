@@ -9,6 +9,7 @@ import streamlit as st
 from core import attention, draws, positional
 from ui import controls, figures, page, positional_figures
 from ui import positional_words as said
+from ui.words import number
 
 ADDED = ("sinusoidal", "table")
 LESSON_WORDS = ("dog", "bites", "man")
@@ -246,7 +247,7 @@ def draw_shuffle() -> None:
             page.findings(finding)
     page.random_weights()
     changes = np.stack([result.differences for result in results.values()], axis=1)
-    as_text = np.vectorize(said.power)(changes)  # a column of numbers would show rounding errors as 0
+    as_text = np.vectorize(number)(changes)  # a column of numbers would show rounding errors as 0
     tables["Largest change of each token's output"] = page.frame(as_text, shuffled, list(cases))
 
 

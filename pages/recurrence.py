@@ -64,7 +64,10 @@ st.markdown(
 st.latex(
     rf"\begin{{gathered}} h_t = \tanh(x_t W_x + h_{{t-1}} W_h) \\ W_x, W_h: {d_model} \times {d_model} \end{{gathered}}"
 )
-st.latex(rf"\text{{softmax}}\left(\frac{{Q K^\top}}{{\sqrt{{{d_model}}}}}\right) V \quad Q, K, V: {n} \times {d_model}")
+st.latex(
+    rf"\begin{{gathered}} \text{{softmax}}\left(\frac{{Q K^\top}}{{\sqrt{{{d_model}}}}}\right) V \\"
+    rf" Q, K, V: {n} \times {d_model} \end{{gathered}}"
+)
 
 # What it costs
 st.subheader("What each costs")

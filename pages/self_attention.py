@@ -98,7 +98,7 @@ page.random_weights()
 
 st.subheader("One row, checked by hand")
 settings.draw("query")
-page.findings(words.row_finding(weights[row], queries[row], keys, float(entropy[row])))
+page.findings(words.row_finding(weights[row], queries[row], keys, float(entropy[row]), allowed[row]))
 st.latex(words.weighted_sum(weights[row], result.values[:, 0], float(result.output[row, 0]), settings.query))
 left, right = st.columns([1, 2])
 with left:
@@ -111,7 +111,7 @@ with left:
 with right:
     st.markdown("Each weight times its row of values; the sum of these rows is the output, in the last line.")
     factors = np.vstack([np.column_stack([weights[row], result.values]), [weights[row].sum(), *result.output[row]]])
-    names = [*(f"key {key}" for key in keys), f"output of {queries[row]}"]
+    names = [*(f"key {figures.shorten(key, 20)}" for key in keys), "output"]
     page.table(page.frame(factors, names, ["weight", *(f"V {i}" for i in dimensions)]), alt="Weights and values")
 
 
@@ -159,7 +159,7 @@ def draw_stage(stage: str) -> None:
             charts = {"scaled": map_of(result.scaled, unit="scaled score", kind=figures.SIGNED)}
         case "mask":
             text = words.masked(allowed)
-            latex = r"\text{score}_{ij} = -\infty \text{ where query } i \text{ may not look at key } j"
+            latex = r"\text{score}_{ij} = -\infty \text{ where } j \text{ is hidden from } i"
             masked = np.where(allowed, result.scaled, np.nan)
             charts = {"masked": map_of(masked, unit="scaled score", kind=figures.SIGNED)}
         case "softmax":

@@ -4,6 +4,7 @@ import numpy as np
 
 from ui import words
 
+ALL_KEYS, TWO_KEYS = np.ones(3, dtype=bool), np.array([True, True, False])
 QUERIES, KEYS = ["1 a", "2 b"], ["1 a", "2 b", "3 c (pad)"]
 
 
@@ -18,20 +19,33 @@ def test_one_largest_weight_is_named_several_are_counted():
 
 
 def test_row_finding_names_one_key_counts_ties_and_bounds_the_entropy():
-    assert words.row_finding(np.array([0.25, 0.75, 0]), "1 a", KEYS, 0.8113) == (
+    assert words.row_finding(np.array([0.25, 0.75, 0]), "1 a", KEYS, 0.8113, TWO_KEYS) == (
         "Token 1 “a” looks most at token 2 “b”: 0.75. "
         "The entropy says how widely it looks: 0.81 bits, between 0 (one key takes all) and 1.00 (all 2 alike)."
     )
-    assert words.row_finding(np.array([0.4, 0.4, 0.2]), "1 a", KEYS, 1.5).startswith(
+    assert words.row_finding(np.array([0.4, 0.4, 0.2]), "1 a", KEYS, 1.5, ALL_KEYS).startswith(
         "Token 1 “a” looks most at 2 keys alike, 0.40 each."
     )
-    assert words.row_finding(np.full(3, 1 / 3), "1 a", KEYS, 1.585).startswith(
+    assert words.row_finding(np.full(3, 1 / 3), "1 a", KEYS, 1.585, ALL_KEYS).startswith(
         "Token 1 “a” gives the same weight, 0.33, to each of 3 keys."
     )
-    assert words.row_finding(np.array([0, 1.0, 0]), "1 a", KEYS, 0) == (
-        "Token 1 “a” looks at token 2 “b” alone. Its entropy is 0 bits."
+    assert words.row_finding(np.array([0, 1.0, 0]), "1 a", KEYS, 0, np.array([False, True, False])) == (
+        "Token 1 “a” may look at token 2 “b” alone. Its entropy is 0 bits."
     )
-    assert "may look at nothing" in words.row_finding(np.zeros(3), "1 a", KEYS, 0)
+    assert "may look at nothing" in words.row_finding(np.zeros(3), "1 a", KEYS, 0, ~ALL_KEYS)
+    underflown = words.row_finding(np.array([0.0, 1.0, 0.0]), "1 a", KEYS, 0, ALL_KEYS)  # it may look at all three
+    assert underflown.endswith("0.00 bits, between 0 (one key takes all) and 1.58 (all 3 alike).")
+
+
+def test_numbers_are_spelled_in_one_way():
+    spelled = {0: "0", 0.0123456: "0.0123", -34.56: "−34.6", 0.5: "0.5", 4.0: "4", 123.4: "123", 999.7: "1,000"}
+    spelled |= {45549.3: "45,549", 1.234e-7: "1.23 × 10⁻⁷", 1e-20: "1.00 × 10⁻²⁰", -2.07e32: "−2.07 × 10³²"}
+    assert {value: words.number(value) for value in spelled} == spelled
+
+
+def test_a_very_long_word_is_cut_in_a_sentence():
+    assert words.token("1 " + "x" * 1000) == f"1 “{'x' * 39}…”"
+    assert words.token("3 cat (pad)") == "3 “cat” (pad)"
 
 
 def test_scaling_says_what_was_done_to_the_scores():

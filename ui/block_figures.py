@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from core import block
 from ui import figures
-from ui.block_words import power_of_ten
+from ui.words import power_of_ten
 
 Array = np.ndarray
 

@@ -6,29 +6,14 @@ from dataclasses import replace
 import numpy as np
 
 from core import block
+from ui.words import number
 
 Array = np.ndarray
 
 BOTH, RESIDUAL, NORM, NEITHER = "residual and norm", "residual only", "norm only", "neither"
 _THIS = " (this setting)"
+_SEEN = 0.005  # below, two decimals show 0
 MUCH = 1000  # a gradient that changes more than so many times on its way has vanished or exploded
-
-_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-
-def rounded(number: float) -> str:
-    """Three digits: 0.951, 34.6, and 2.07 · 10³² for what is far from 1."""
-    if number == 0 or 0.001 <= abs(number) < 999.5:
-        return f"{number:#.3g}".rstrip(".") if number else "0"
-    digits, power = f"{number:.2e}".split("e")
-    if int(power) == 3:
-        return f"{number:,.0f}"
-    return f"{digits} · {power_of_ten(int(power))}"
-
-
-def power_of_ten(power: int) -> str:
-    """10³², for texts that know no markup."""
-    return f"10{str(power).translate(_SUPERSCRIPTS)}"
 
 
 def between(numbers: Array) -> str:
@@ -37,10 +22,10 @@ def between(numbers: Array) -> str:
     return low if low == high else f"between {low} and {high}"
 
 
-def _decimals(number: float) -> str:
+def _decimals(value: float) -> str:
     """Two decimals, where they say enough; no minus sign before a zero."""
-    text = f"{number:.2f}" if abs(number) < 9999.5 else rounded(number)
-    return text.removeprefix("-") if text == "-0.00" else text
+    text = f"{value:.2f}" if abs(value) < 9999.5 else number(value)
+    return text.removeprefix("-") if text == "-0.00" else text.replace("-", "−")
 
 
 def size_findings(seq_len: int, d_model: int, d_ff: int, settings: block.Settings, blocks: int) -> list[str]:
@@ -97,7 +82,7 @@ def largest_finding(maps: Mapping[str, Array]) -> str:
     largest = {title: float(np.abs(values).max()) for title, values in maps.items()}
     title = max(largest, key=lambda name: largest[name])
     values = maps[title].ravel()
-    furthest = rounded(float(values[np.abs(values).argmax()]))
+    furthest = number(float(values[np.abs(values).argmax()]))
     if not largest[title]:
         return "All maps share one colour scale, and every number in them is 0."
     return f"All maps share one colour scale. The number furthest from 0 is {furthest}, in “{title}”."
@@ -119,10 +104,14 @@ def axes_finding(layer: Array, batch: Array) -> str:
     for name, x in (("LayerNorm", layer), ("BatchNorm", batch)):
         rows, columns = block.mean_and_spread(x)[0], block.mean_and_spread(x, axis=0)[0]
         lines.append(f"After {name}: means of the rows {between(rows)}, means of the columns {between(columns)}.")
-    if np.abs(batch.mean(axis=0)).max() > 0.005:
+    if np.abs(batch.mean(axis=0)).max() > _SEEN:
         lines.append("The tokens are almost equal: what sets them apart is lost in rounding, so BatchNorm misses 0.")
     if len(layer) == 1:
         lines.append("There is one token: each column holds one number, which is its own mean, and BatchNorm leaves 0.")
+    elif np.abs(layer).max() < _SEEN:
+        lines.append("What goes in is so small that the 10⁻⁶ in the denominator of both norms outweighs it.")
+    elif np.abs(batch).max() < _SEEN:
+        lines.append("The tokens are equal here: each column holds one number again and again, and BatchNorm leaves 0.")
     return "\n".join(lines)
 
 
@@ -133,9 +122,12 @@ def spread_finding(depth: block.Depth, final: float | None) -> str:
     if dead.size:
         end = f"After block {dead[0]} it is exactly 0: nothing is left to tell one dimension from another."
     else:
-        end = f"After block {blocks} it is {rounded(last)}, {rounded(last / first)} times the input's."
-    normed = f" The final norm brings it to {rounded(final)}." if final is not None else ""
-    return f"Spread of the input: {rounded(first)}. {end}{normed}"
+        end = f"After block {blocks} it is {number(last)}, {number(last / first)} times the input's."
+    kept = final is not None and number(final) == number(last)
+    normed = (
+        f" The final norm {'leaves it at' if kept else 'brings it to'} {number(final)}." if final is not None else ""
+    )
+    return f"Spread of the input: {number(first)}. {end}{normed}"
 
 
 def alikeness_finding(depth: block.Depth, tokens: int) -> str:
@@ -162,7 +154,7 @@ def arrangements(settings: block.Settings) -> dict[str, block.Settings]:
 
 def comparison(depths: Mapping[str, block.Depth]) -> str:
     """The spread after the last block, for each of several arrangements."""
-    said = ", ".join(f"{name} {rounded(depth.spread[-1])}" for name, depth in depths.items())
+    said = ", ".join(f"{name} {number(depth.spread[-1])}" for name, depth in depths.items())
     return f"Spread after the last block, with the same weights: {said}."
 
 
@@ -193,7 +185,7 @@ def _first_to_last(lengths: Array) -> float:
 
 
 def _multiple(ratio: float) -> str:
-    return rounded(ratio) if np.isfinite(ratio) else "more than can be computed"
+    return number(ratio) if np.isfinite(ratio) else "more than can be computed"
 
 
 def _vanished_or_exploded(ratios: Mapping[str, float]) -> list[str]:

@@ -233,8 +233,8 @@ class Option(Control):
 class Flags(Dependent):
     """Any of the numbers, as a tuple; with commas between them in the link."""
 
-    def read(self, text: str) -> tuple[float, ...]:
-        return tuple(_number(part) for part in text.split(",") if part.strip())
+    def read(self, text: str) -> tuple[float | str, ...]:
+        return tuple(_number_or_text(part.strip()) for part in text.split(",") if part.strip())
 
     def write(self, value: Sequence[float]) -> str:
         return ",".join(plain(number) for number in value)
@@ -245,10 +245,10 @@ class Flags(Dependent):
 
     def problem(self, value: Sequence[float], settings: Settings) -> str:
         options = self.options(settings)
-        wrong = [plain(number) for number in dict.fromkeys(value) if number not in options]
+        wrong = [plain(part) for part in dict.fromkeys(value) if part not in options]
         if not wrong:
             return f"{self.name} names a number twice"
-        return f"{self.name} {quoted(', '.join(wrong))} is outside {min(options)} to {max(options)}"
+        return f"{self.name} {quoted(', '.join(wrong))} is none of {min(options)} to {max(options)}"
 
     def showing(self, value: Sequence[float]) -> str:
         return f"showing {self.write(value) or 'none'}"
@@ -283,7 +283,7 @@ class Sentence(Control):
         return value[:MAX_SENTENCE]
 
     def problem(self, value: str, settings: Settings) -> str:
-        return f"The sentence has {len(value):,} characters"
+        return f"The {self.label.lower()} has {len(value):,} characters"
 
     def showing(self, value: str) -> str:
         return f"only the first {len(value):,} are kept"
@@ -314,14 +314,22 @@ def _tokenize(text: str) -> Tokens:
     return tokenize(text)
 
 
-def plain(number: float) -> str:
-    """A number without needless digits, as Streamlit spells it in links: 6, 0.3."""
-    return f"{number:.10g}"
+def plain(number: float | str) -> str:
+    """A number without needless digits, as Streamlit spells it in links: 6, 0.3. Text stays as it is."""
+    return number if isinstance(number, str) else f"{number:.10g}"
 
 
 def quoted(text: str) -> str:
     """Text of a link in quotation marks, cut where it is long."""
     return f"“{text if len(text) <= 30 else text[:29] + '…'}”"
+
+
+def _number_or_text(text: str) -> float | str:
+    """The number, or else the text, for somebody else to complain about."""
+    try:
+        return _number(text)
+    except ValueError:
+        return text
 
 
 def _number(text: str) -> float:

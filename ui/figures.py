@@ -17,6 +17,7 @@ CELL_TEXT_UP_TO = 12  # numbers in the cells up to so many columns and rows, on 
 _MAX_TICKS = 16
 _LABEL_LENGTH, _NAME_LENGTH = 10, 40
 TICK_FONT, TITLE_FONT = 15, 17
+_BESIDE_FONT = 13  # of the numbers beside an attention map, two in a row on a phone
 _ROW_HEIGHT = 44
 _BAR_ABOVE = 76  # pixels that a colour bar above the map takes
 _TITLE_BELOW = 64  # pixels that tick labels and a title below the map take
@@ -155,7 +156,7 @@ def attention_map(
     Beside a small map they are written out, beside a large one the entropy is a bar and the sum is on hover.
     """
     cells = _cells(weights, keys, queries, x_title, "query token", "", 2)
-    beside: dict[str, Any] = dict(domain=[0.76, 1], anchor="y", tickfont=dict(size=TICK_FONT), showgrid=False)
+    beside: dict[str, Any] = dict(domain=[0.76, 1], anchor="y", tickfont=dict(size=_BESIDE_FONT), showgrid=False)
     sums, names = weights.sum(axis=-1), axis_names(queries)
     if len(queries) <= CELL_TEXT_UP_TO:
         notes = [
@@ -166,10 +167,10 @@ def attention_map(
                 y=names,
                 xaxis="x2",
                 text=[f"{number:.2f}" for number in numbers],
-                textfont=dict(size=TICK_FONT),
+                textfont=dict(size=_BESIDE_FONT),
                 hoverinfo="skip",
             )
-            for name, numbers in (("row<br>sum", sums), ("entropy<br>(bits)", entropy))
+            for name, numbers in (("sum", sums), ("bits", entropy))
         ]
         beside |= dict(type="category", range=[-0.5, 1.5])
     else:
@@ -185,7 +186,7 @@ def attention_map(
                 hovertemplate="query token %{y}<br>entropy %{x:.3f} bits<br>row sum %{customdata:.3f}<extra></extra>",
             )
         ]
-        beside |= dict(range=[0, max(1.0, float(np.log2(weights.shape[1])))], title=_title("entropy (bits)"))
+        beside |= dict(range=[0, max(1.0, float(np.log2(weights.shape[1])))], title=_title("bits"))
     if max(weights.shape) > CELL_TEXT_UP_TO:
         cells.pop("texttemplate")
     layout = dict(

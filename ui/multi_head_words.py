@@ -113,8 +113,9 @@ def off_finding(off: Sequence[int], labels: Sequence[str], ablation: Ablation, t
     if len(tokens) > 1 and np.ptp(ablation.sizes) < _NOTHING * ablation.sizes[most]:
         return f"{without} at every token alike: the change has length {ablation.sizes[most]:.2f}."
     before, after = ablation.full_sizes[most], float(np.linalg.norm(ablation.output[most]))
+    most_of_all = " most" if len(tokens) > 1 else ""
     return (
-        f"{without} most at token {token(tokens[most])}: the change has length {ablation.sizes[most]:.2f}. "
+        f"{without}{most_of_all} at token {token(tokens[most])}: the change has length {ablation.sizes[most]:.2f}. "
         f"The output there had length {before:.2f} with all heads and has {after:.2f} now."
     )
 
@@ -126,8 +127,8 @@ def distance_finding(found: HeadStatistics, labels: Sequence[str]) -> str:
         return "Every head looks only at the token itself: the mean distance is 0."
     if len(labels) == 1:
         return f"The head looks {found.distance[0]:.2f} tokens away on average."
-    if found.distance[far] - found.distance[near] < _NOTHING:
-        return f"All heads look equally far: {found.distance[0]:.2f} tokens away on average."
+    if round(found.distance[far], 2) == round(found.distance[near], 2):
+        return f"All heads look as far, to two digits: {found.distance[0]:.2f} tokens away on average."
     return (
         f"{labels[near].capitalize()} looks nearest, {found.distance[near]:.2f} tokens away on average, "
         f"and {labels[far]} furthest, {found.distance[far]:.2f} tokens."

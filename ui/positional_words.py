@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from core.positional import ByOffset, Recovered, Shuffle, rises_again
-from ui.words import token
+from ui.words import number, token
 
 Array = np.ndarray
 
@@ -117,7 +117,7 @@ def turns(wavelengths: Array, n: int) -> str:
         return f"From position 0 to position {n - 1} the only pair goes round {fast:.1f} times."
     return (
         f"From position 0 to position {n - 1} the fastest, dimension 0, goes round {fast:.1f} times, "
-        f"and the slowest, dimension {len(wavelengths) - 1}, {slow:.2g} times."
+        f"and the slowest, dimension {len(wavelengths) - 1}, {number(slow)} times."
     )
 
 
@@ -157,7 +157,7 @@ def score_by_offset(scores: ByOffset) -> str:
     largest = float(np.abs(scores.mean).max())
     return (
         "One query and one key, placed everywhere: the score depends on the difference of their positions alone. "
-        f"Along a diagonal it differs by {power(scores.spread)} at most{_rounding(scores.spread, largest)}."
+        f"Along a diagonal it differs by {number(scores.spread)} at most{_rounding(scores.spread, largest)}."
     )
 
 
@@ -181,7 +181,7 @@ def lengths(encoding: Array, embeddings: Array, d_model: int) -> list[str]:
 def kept_lengths(before: Array, after: Array) -> list[str]:
     """RoPE keeps the length of every query. before, after: (n,)."""
     change = float(np.abs(after - before).max())
-    return [f"Turning keeps lengths: the largest change of a query's length is {power(change)}{_rounding(change)}."]
+    return [f"Turning keeps lengths: the largest change of a query's length is {number(change)}{_rounding(change)}."]
 
 
 def slopes(values: Array) -> str:
@@ -205,9 +205,9 @@ def moved(result: Shuffle, names: Sequence[str], *, mirrored_alibi: bool) -> str
         changed = names[int(result.differences.argmax())]
         return (
             "The rows did not move with their tokens: order shows. "
-            f"The output of token {token(changed)} changed most, by up to {power(largest)}."
+            f"The output of token {token(changed)} changed most, by up to {number(largest)}."
         )
-    text = f"The rows moved with their tokens. Largest difference: {power(largest)}{_rounding(largest)}."
+    text = f"The rows moved with their tokens. Largest difference: {number(largest)}{_rounding(largest)}."
     if mirrored_alibi:
         text += (
             " The new order is the old one read backwards. That keeps every distance, and ALiBi without a mask knows "
@@ -241,14 +241,6 @@ def notices(scheme: str) -> list[str]:
         "A causal mask tells order by itself: the first token sees one token, the second sees two, and so on.",
         _LAST_LINE[scheme],
     ]
-
-
-def power(value: float) -> str:
-    """A number in plain digits where it is of everyday size, else as 2.2 × 10⁻¹⁶."""
-    if value == 0 or 1e-3 <= abs(value) < 1e4:
-        return f"{value:.3g}"
-    digits, exponent = f"{value:.1e}".split("e")
-    return f"{digits} × 10{str(int(exponent)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
 
 
 def _rounding(value: float, size: float = 1.0) -> str:

@@ -178,7 +178,7 @@ def memory(reach: Array, weights: Array, names: Sequence[str]) -> go.Figure:
                 tickfont=dict(size=figures.TICK_FONT),
             ),
             annotations=[
-                _title("RNN: how much the last state depends on each token", 0.5, 1),
+                _title("RNN: what the last state depends on", 0.5, 1),
                 _title("Attention: weights of the last token", 0.5, 0.41),
             ],
             showlegend=False,

@@ -5,19 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from core.recurrence import Costs, Crossings, Timing
-from ui.words import token
+from ui.words import number, token
 
 Array = np.ndarray
-
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-
-def number(value: float) -> str:
-    """Three digits, with a power of ten only where a plain number would be hard to read: 0.0123, 1,234, 1.2 × 10⁻⁷."""
-    if value == 0 or 1e-3 <= abs(value) < 1e6:
-        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-    digits, exponent = f"{value:.1e}".split("e")
-    return f"{digits} × 10{str(int(exponent)).translate(_RAISED)}"
 
 
 def steps(costs: Costs) -> list[str]:

@@ -9,8 +9,8 @@ from core.checks import Array
 from core.tasks import TASKS, Batch, Task
 from core.trained import Trace
 from core.training import Reading, Settings, shapes
-from ui.block_words import rounded
 from ui.training_runs import Run, Snapshot
+from ui.words import number
 
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -56,9 +56,9 @@ def example(batch: Batch, settings: Settings, said: Array) -> str:
     """
     marked = mark_of(batch)
     lines = [_line("", letters_of(batch), marked)]
-    for number, question in enumerate(TASKS[settings.task].questions):
-        right = batch.answers[0, :, number].tolist()
-        pairs = list(zip(right, said[:, number].tolist(), strict=True))
+    for place, question in enumerate(TASKS[settings.task].questions):
+        right = batch.answers[0, :, place].tolist()
+        pairs = list(zip(right, said[:, place].tolist(), strict=True))
         lines.append(_line(SHORT[question], ["·" if a < 0 else ALPHABET[a] for a in right]))
         lines.append(_line("model", ["·" if a < 0 else ALPHABET[a] if a == b else "×" for a, b in pairs]))
     return "\n".join(lines)
@@ -120,8 +120,8 @@ def answers_finding(trace: Trace, settings: Settings) -> str:
 def answers_table(trace: Trace, settings: Settings, names: Sequence[str]) -> pd.DataFrame:
     """What a trained model answers at each letter, under the letter; a wrong answer with the right one behind it."""
     rows = {}
-    for number, question in enumerate(TASKS[settings.task].questions):
-        pairs = zip(trace.answers[:, number].tolist(), trace.expected[:, number].tolist(), strict=True)
+    for place, question in enumerate(TASKS[settings.task].questions):
+        pairs = zip(trace.answers[:, place].tolist(), trace.expected[:, place].tolist(), strict=True)
         rows[f"“{question}”"] = [
             "" if right < 0 else ALPHABET[said] + ("" if said == right else f" (not {ALPHABET[right]})")
             for said, right in pairs
@@ -129,9 +129,9 @@ def answers_table(trace: Trace, settings: Settings, names: Sequence[str]) -> pd.
     return pd.DataFrame.from_dict(rows, orient="index", columns=list(names))
 
 
-def counted(number: int, noun: str) -> str:
+def counted(count: int, noun: str) -> str:
     """one head, two heads."""
-    return f"{_NUMBERS[number] if number < len(_NUMBERS) else number} {noun}{'s' * (number != 1)}"
+    return f"{_NUMBERS[count] if count < len(_NUMBERS) else count} {noun}{'s' * (count != 1)}"
 
 
 def change_name(settings: Settings, change: str) -> str:
@@ -260,8 +260,8 @@ def loss_finding(runs: Mapping[str, Run]) -> str:
     said = []
     for name, run in runs.items():
         whose = f"{name}: loss" if len(runs) > 1 else "Loss"
-        now = f", {rounded(run.losses[-1])} after {run.step:,} steps" if run.step else ""
-        said.append(f"{whose} {rounded(run.losses[0])} before the first step{now}.")
+        now = f", {number(run.losses[-1])} after {run.step:,} steps" if run.step else ""
+        said.append(f"{whose} {number(run.losses[0])} before the first step{now}.")
     said = [capital(line) for line in said]
     return "\n".join([*said, f"Giving each of the {letters} letters the same chance has a loss of {log(letters):.2f}."])
 

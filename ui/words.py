@@ -7,10 +7,29 @@ import numpy as np
 Array = np.ndarray
 
 
+_LONGEST = 40  # characters of a word in a sentence, as in the figures
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def number(value: float) -> str:
+    """Three digits, and a power of ten where a plain number is hard to read: 0.0123, −34.6, 1,234, 1.23 × 10⁻⁷."""
+    sign, size = "−" if value < 0 else "", abs(value)
+    if size == 0 or 1e-3 <= size < 1e6:
+        return sign + (f"{size:,.0f}" if size >= 999.5 else f"{size:.3g}")
+    digits, exponent = f"{size:.2e}".split("e")
+    return f"{sign}{digits} × {power_of_ten(int(exponent))}"
+
+
+def power_of_ten(exponent: int) -> str:
+    """10³², for texts that know no markup."""
+    return f"10{str(exponent).translate(_RAISED)}"
+
+
 def token(name: str) -> str:
     """A token's name inside a sentence: 3 “cat”. Args: a name as `figures.token_names` makes it ("3 cat (pad)")."""
     padding = " (pad)" if name.endswith(" (pad)") else ""
     place, _, word = name.removesuffix(padding).partition(" ")
+    word = word if len(word) <= _LONGEST else word[: _LONGEST - 1] + "…"
     return f"{place} “{word}”{padding}" if word else place + padding
 
 
@@ -37,24 +56,24 @@ def row_sums(weights: Array) -> str:
     return f"Rows of zeros, where a token may look at nothing: {empty} of {len(weights)}. Every other row sums to 1."
 
 
-def row_finding(weights: Array, query: str, keys: Sequence[str], entropy: float) -> str:
-    """What one row of the map says. Args: weights (n_k,), entropy of the row in bits."""
-    seen = int(np.count_nonzero(weights))
-    if not seen:
+def row_finding(weights: Array, query: str, keys: Sequence[str], entropy: float, allowed: Array) -> str:
+    """What one row of the map says. Args: weights (n_k,), entropy of the row in bits, allowed (n_k,) booleans."""
+    may = int(np.count_nonzero(allowed))
+    if not may:
         return f"Token {token(query)} may look at nothing: its row is all zeros, and so is its output."
     best = int(weights.argmax())
+    if may == 1:
+        return f"Token {token(query)} may look at token {token(keys[best])} alone. Its entropy is 0 bits."
     alike = int(np.count_nonzero(np.isclose(weights, weights[best], rtol=1e-9, atol=0)))
-    if seen == 1:
-        return f"Token {token(query)} looks at token {token(keys[best])} alone. Its entropy is 0 bits."
-    if alike == seen:
-        found = f"Token {token(query)} gives the same weight, {weights[best]:.2f}, to each of {seen} keys. "
+    if alike == may:
+        found = f"Token {token(query)} gives the same weight, {weights[best]:.2f}, to each of {may} keys. "
     elif alike > 1:
         found = f"Token {token(query)} looks most at {alike} keys alike, {weights[best]:.2f} each. "
     else:
         found = f"Token {token(query)} looks most at token {token(keys[best])}: {weights[best]:.2f}. "
     return (
         f"{found}The entropy says how widely it looks: {entropy:.2f} bits, between 0 (one key takes all) and "
-        f"{np.log2(seen):.2f} (all {seen} alike)."
+        f"{np.log2(may):.2f} (all {may} alike)."
     )
 
 

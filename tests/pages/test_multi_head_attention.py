@@ -201,7 +201,7 @@ def test_distance_finding_where_heads_agree() -> None:
     maps = np.full((3, 2, 2), 0.5)
     names = multi_head_words.head_labels(("", "", ""))
     said = multi_head_words.distance_finding(multi_head.head_statistics(maps), names)
-    assert said == "All heads look equally far: 0.50 tokens away on average."
+    assert said == "All heads look as far, to two digits: 0.50 tokens away on average."
 
 
 def test_parameters_do_not_depend_on_the_number_of_heads() -> None:
@@ -306,7 +306,7 @@ def test_heads_off_stay_legal_and_are_remembered() -> None:
     assert control(at, "off").value == [2, 7]
     control(at, "heads").set_value(4).run()
     assert control(at, "off").value == [2]
-    assert "off “7” is outside 1 to 4: showing 2." in texts(at)
+    assert "off “7” is none of 1 to 4: showing 2." in texts(at)
     control(at, "heads").set_value(8).run()
     assert control(at, "off").value == [2, 7]
     control(at, "off").set_value([7, 1]).run()
@@ -337,11 +337,11 @@ def test_flags_are_read_together_or_one_by_one() -> None:
 
 
 def test_flags_that_cannot_be_shown_are_told() -> None:
-    assert open_link(off=["2,7"]) == ((2,), ["off “7” is outside 1 to 4: showing 2."])
-    assert open_link(off=["0"]) == ((), ["off “0” is outside 1 to 4: showing none."])
-    assert open_link(off=["1e999", "2.5", "3"]) == ((3,), ["off “inf, 2.5” is outside 1 to 4: showing 3."])
+    assert open_link(off=["2,7"]) == ((2,), ["off “7” is none of 1 to 4: showing 2."])
+    assert open_link(off=["0"]) == ((), ["off “0” is none of 1 to 4: showing none."])
+    assert open_link(off=["1e999", "2.5", "3"]) == ((3,), ["off “inf, 2.5” is none of 1 to 4: showing 3."])
     assert open_link(off=["2", "2"]) == ((2,), ["off names a number twice: showing 2."])
-    assert open_link(off=["2", "x"]) == ((), ["off “x” is not a number: showing none."])
+    assert open_link(off=["2", "x"]) == ((2,), ["off “x” is none of 1 to 4: showing 2."])
 
 
 def test_flags_are_written_with_commas() -> None:

@@ -8,7 +8,7 @@ from streamlit.testing.v1 import AppTest
 
 from core import attention, draws, positional
 from tests.pages.charts import array, cells, open_page, specs, texts
-from ui import positional_words as said
+from ui.words import number as said
 
 PAGE = "positional_encoding"
 
@@ -104,7 +104,7 @@ def test_the_shuffle_in_three_cases():
     assert "rounding error" in case(at, 0) or "difference: 0." in case(at, 0)
     assert "did not move" in case(at, 1)
     assert "did not move" in case(at, 2)
-    assert said.power(float(shuffled(words, [2, 1, 0], "none", True).differences.max())) in case(at, 2)
+    assert said(float(shuffled(words, [2, 1, 0], "none", True).differences.max())) in case(at, 2)
 
 
 def test_the_causal_switch_masks_the_chosen_scheme():

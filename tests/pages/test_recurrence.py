@@ -232,22 +232,6 @@ def test_reach_too_small_for_a_float_is_said() -> None:
     assert "shows no trace that a floating-point number can hold" in texts(at)
 
 
-@pytest.mark.parametrize(
-    ("value", "said"),
-    [
-        (0.0, "0"),
-        (0.21, "0.21"),
-        (0.0123456, "0.0123"),
-        (4.0, "4"),
-        (45549.3, "45,549"),
-        (1.23e-7, "1.2 × 10⁻⁷"),
-        (4e17, "4.0 × 10¹⁷"),
-    ],
-)
-def test_numbers_in_sentences(value: float, said: str) -> None:
-    assert recurrence_words.number(value) == said
-
-
 # --- words and edges -------------------------------------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from core import block, draws, gradients
 from tests.pages.charts import array, cells, open_page, specs, texts
-from ui import block_figures, block_words
+from ui import block_figures, block_words, words
 
 PAGE = "transformer_block"
 
@@ -209,7 +209,17 @@ def test_layer_norm_takes_rows_and_batch_norm_columns() -> None:
     assert (row["x0"], row["x1"], row["y0"], row["y1"]) == (-0.5, 7.5, -0.5, 0.5)
     assert (column["x0"], column["x1"], column["y0"], column["y1"]) == (-0.5, 0.5, -0.5, 4.5)
     assert (column["xref"], column["yref"]) == ("x2", "y2")
-    assert f"means of the columns between {layer.mean(axis=0).min():.2f}" in texts(at)
+    assert f"means of the columns between −{-layer.mean(axis=0).min():.2f}" in texts(at)
+
+
+def test_norms_that_leave_nothing_say_why() -> None:
+    assert "The tokens are equal here" in texts(open_page(PAGE, sentence="a a"))
+    gone = texts(open_page(PAGE, blocks="24", residual="false", norm="false", block="24"))
+    assert "outweighs it" in gone
+    assert "The tokens are equal here" not in gone
+    plain = texts(open_page(PAGE))
+    assert "outweighs it" not in plain
+    assert "The tokens are equal here" not in plain
 
 
 def test_without_norm_the_page_says_so() -> None:
@@ -229,7 +239,7 @@ def test_spread_and_alikeness_of_every_block() -> None:
     spread, alikeness = specs(at)["depth_chart"]["data"]
     np.testing.assert_allclose(array(spread["y"]), depth.spread, rtol=1e-12)  # beyond float32
     np.testing.assert_allclose(array(alikeness["y"]), depth.alikeness, atol=1e-12)
-    assert "After block 24 it is 2.07 · 10³²" in texts(at)
+    assert "After block 24 it is 2.07 × 10³²" in texts(at)
 
 
 def test_comparison_of_the_orders_with_the_same_weights() -> None:
@@ -294,10 +304,10 @@ def test_four_lines_of_the_gradient(order: str) -> None:
 def test_what_is_said_about_the_gradient_is_what_is_drawn() -> None:
     said = texts(open_page(PAGE, blocks="24"))
     both, neither = lengths(5, 8, 16, 24), lengths(5, 8, 16, 24, residual=False, norm=False)
-    assert f"with residual and norm {both[0] / both[-1]:.3f};" in said
+    assert f"with residual and norm {both[0] / both[-1]:.3g};" in said
     power = int(np.floor(np.log10(neither[0] / neither[-1])))
     assert power < -10
-    assert f" · {block_words.power_of_ten(power)}." in said
+    assert f" × {words.power_of_ten(power)}." in said
     assert "It vanishes with neither: less than a thousandth is left." in said
     assert "explodes" not in said
 
@@ -329,7 +339,7 @@ def test_words_about_the_gradient() -> None:
         return "\n".join(block_words.gradient_findings({name: np.array(x) for name, x in lengths.items()}))
 
     assert said(a=[3, 2, 1], b=[0.5, 1, 1]) == (
-        "From block 3 back to block 1 the length of the gradient is multiplied by this: with a 3.00; with b 0.500."
+        "From block 3 back to block 1 the length of the gradient is multiplied by this: with a 3; with b 0.5."
     )
     assert "It explodes with a and with b: it grows more than a thousandfold." in said(a=[2e3, 1], b=[1e9, 1], c=[1, 1])
     assert "with a 0." in said(a=[0, 1])
@@ -357,27 +367,6 @@ def test_the_table_of_tensors_adds_up(order: str) -> None:
     assert total["multiply-adds"] == body["multiply-adds"].sum()
     assert table["tensor"].is_unique
     assert at.metric[0].value == f"{total['parameters']:,}"
-
-
-# --- words -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [
-        (0, "0"),
-        (1, "1.00"),
-        (0.0459, "0.0459"),
-        (123.4, "123"),
-        (999.7, "1,000"),
-        (2448.0, "2,448"),
-        (12345.0, "1.23 · 10⁴"),
-        (2.07e32, "2.07 · 10³²"),
-        (1e-20, "1.00 · 10⁻²⁰"),
-    ],
-)
-def test_numbers_of_any_size_are_readable(number: float, text: str) -> None:
-    assert block_words.rounded(number) == text
 
 
 # --- edges -----------------------------------------------------------------------------------------------------------
