@@ -1,6 +1,6 @@
 """The training lab: a small transformer learns a task while one watches what its heads come to look at."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
 
@@ -18,7 +18,7 @@ RATES = ("0.0003", "0.001", "0.003", "0.01", "0.03", "0.1", "1", "10", "100")
 KEYS = ("maps", "maps_beside")  # of the maps of the first and the second run
 OF_TASK = ("heads", "layers", "encoding", "steps")  # what choosing a task sets too
 
-GO, TO_THE_END, A_STEP = "training_lab_go", "to the end", "a step"  # what a click asked for, for one run of the page
+GO, TO_THE_END, A_STEP = "training_lab_go", "to the end", "a step"  # in the session state: what is trained
 
 # Where the pictures of a run stand. Each is a container until something is drawn in it; that is then drawn over.
 Slots = dict[str, DeltaGenerator]
@@ -29,9 +29,20 @@ def needed(task: str) -> dict[str, object]:
     return {name: getattr(training.suggested(task), name) for name in OF_TASK}
 
 
-def go(how_far: str) -> None:
-    """Train in the next run of the page."""
-    st.session_state[GO] = how_far
+def go(how_far: str, wanted: Sequence[Settings]) -> None:
+    """Train these settings from now on, until that is done or dropped."""
+    st.session_state[GO] = how_far, wanted
+
+
+def rest() -> None:
+    """Train no more."""
+    st.session_state.pop(GO, None)
+
+
+def start_over(wanted: Sequence[Settings]) -> None:
+    """Back to before the first step, and wait there."""
+    rest()
+    training_runs.start_over(wanted)
 
 
 def use_best(best: Settings) -> None:
@@ -144,11 +155,18 @@ runs = training_runs.shown(wanted)
 names = ["this setting", *([training_words.change_name(second, settings.beside)] if second else [])]
 by_name = dict(zip(names, runs, strict=True))
 
+# Other clicks draw the page anew and the training goes on; not so where the settings changed or the page was left,
+# whose widgets Streamlit then forgets.
+going, asked = st.session_state.get(GO, ("", wanted))
+if asked != wanted or "training_lab_train" not in st.session_state:
+    rest()
+    going = ""
+
 # The task, and what can be done
 task = TASKS[first.task]
 st.markdown(f"**The task:** {training_words.ABOUT[task.name]} {task.shows}")
 with st.container(horizontal=True, vertical_alignment="center"):
-    done, going = all(run.finished for run in runs), st.session_state.pop(GO, "")
+    done = all(run.finished for run in runs)
     st.button(
         "Train",
         key="training_lab_train",
@@ -156,10 +174,9 @@ with st.container(horizontal=True, vertical_alignment="center"):
         type="primary",
         disabled=done or bool(going),
         on_click=go,
-        args=(TO_THE_END,),
+        args=(TO_THE_END, wanted),
     )
-    # Any click interrupts the training, so this one need not do anything.
-    st.button("Pause", key="training_lab_pause", icon=":material/pause:", disabled=not going)
+    st.button("Pause", key="training_lab_pause", icon=":material/pause:", disabled=not going, on_click=rest)
     st.button(
         "Step",
         key="training_lab_step",
@@ -167,7 +184,7 @@ with st.container(horizontal=True, vertical_alignment="center"):
         disabled=done or bool(going),
         help=f"Trains {runs[0].every} steps, and waits.",
         on_click=go,
-        args=(A_STEP,),
+        args=(A_STEP, wanted),
     )
     st.button(
         "Reset",
@@ -175,7 +192,7 @@ with st.container(horizontal=True, vertical_alignment="center"):
         icon=":material/restart_alt:",
         disabled=not going and not any(run.step for run in runs),
         help="Back to the random weights that it starts from",
-        on_click=training_runs.start_over,
+        on_click=start_over,
         args=(wanted,),
     )
     if replace(first, seed=best.seed) != best:
@@ -234,6 +251,7 @@ def wait() -> None:
     """Said while others train; whoever wants what they have just finished gets it."""
     state.info("Two trainings are running. Yours starts when one of them ends.", icon=":material/hourglass_top:")
     if training_runs.take_over(wanted):
+        rest()
         st.rerun()
 
 
@@ -249,4 +267,5 @@ if going:
                 for run, slot, key in zip(runs, slots, KEYS, strict=False):
                     draw_run(run, step, slot, f"{key}_{turn}")
                 draw_curves(by_name, step, curves, f"_{turn}")
+    rest()
     st.rerun()

@@ -200,8 +200,8 @@ def test_other_settings_drop_the_run() -> None:
     assert "Not trained yet" in texts(at)
 
 
-def test_an_interruption_pauses_the_run_and_gives_the_place_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Streamlit raises through the loop what a click or a closed tab means: here `st.stop` stands for it."""
+def interrupt(at: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Press Train, and stop after step 15. Streamlit raises through the loop what a click or a closed tab means."""
     drawn = []
     curve = training_figures.loss_curves
 
@@ -211,19 +211,62 @@ def test_an_interruption_pauses_the_run_and_gives_the_place_back(monkeypatch: py
             st.stop()
         return curve(*args)
 
-    at = open_page(PAGE, **LINK)
     monkeypatch.setattr(training_figures, "loss_curves", interrupted)
     press(at, "train")
     monkeypatch.undo()
-    at.run()
+
+
+def test_pause_stops_the_run_where_it_is_and_train_goes_on_from_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    at = open_page(PAGE, **LINK)
+    interrupt(at, monkeypatch)
+    assert not button(at, "pause").disabled
+    press(at, "pause")
     assert not at.exception
     assert "Paused after 15 of 100 steps." in texts(at)
-    free = training_runs.places()
-    assert [free.acquire(blocking=False) for _ in range(training_runs.PLACES + 1)] == [True, True, False]
-    free.release(training_runs.PLACES)
+    assert button(at, "pause").disabled
+    at.run()
+    assert "Paused after 15 of 100 steps." in texts(at)
     press(at, "train")
     losses = curves(at, "loss")["this setting"][1]
     np.testing.assert_array_equal(losses, np.array([each.loss for each in train(QUICK)], dtype=np.float32))
+
+
+def test_an_interruption_gives_the_place_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupt(open_page(PAGE, **LINK), monkeypatch)
+    free = training_runs.places()
+    assert [free.acquire(blocking=False) for _ in range(training_runs.PLACES + 1)] == [True, True, False]
+
+
+def test_a_click_that_changes_no_setting_does_not_stop_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    at = open_page(PAGE, **LINK)
+    interrupt(at, monkeypatch)
+    at.run()
+    assert "Trained: 100 steps." in texts(at)
+
+
+def test_a_changed_setting_stops_the_training_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    at = open_page(PAGE, **LINK)
+    interrupt(at, monkeypatch)
+    at.number_input(key="seed").set_value(1).run()
+    assert "Not trained yet" in texts(at)
+    at.number_input(key="seed").set_value(0).run()
+    assert "Not trained yet" in texts(at)
+
+
+def test_leaving_the_page_stops_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    at = open_page(PAGE, **LINK)
+    interrupt(at, monkeypatch)
+    at.switch_page("pages/self_attention.py").run()
+    at.switch_page(f"pages/{PAGE}.py").run()
+    assert not at.exception
+    assert "Paused after 15 of 100 steps." in texts(at)
+
+
+def test_reset_while_it_trains(monkeypatch: pytest.MonkeyPatch) -> None:
+    at = open_page(PAGE, **LINK)
+    interrupt(at, monkeypatch)
+    press(at, "reset")
+    assert "Not trained yet" in texts(at)
 
 
 def test_who_waits_is_told_and_gets_the_run_that_somebody_else_has_finished(monkeypatch: pytest.MonkeyPatch) -> None:
