@@ -5,7 +5,7 @@ import streamlit as st
 
 from core import attention, draws, multi_head, trained, training
 from core.tasks import TASKS
-from ui import controls, figures, multi_head_figures, multi_head_words, page, training_words, words
+from ui import controls, experiments, figures, multi_head_figures, multi_head_words, page, training_words, words
 from ui.control_kinds import Settings
 
 RANDOM, BUILT, TRAINED = "random", "built by hand", "trained"
@@ -74,6 +74,7 @@ settings = controls.open_page(
         controls.flags("off", "Heads switched off", high=head_count, in_page=True),
     ],
 )
+experiments.offer("multi_head_attention", settings)
 
 built, learned = settings.heads_from == BUILT, is_trained(settings)
 n, d_model, seed = settings.n_tokens, settings.d_model, settings.seed

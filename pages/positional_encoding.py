@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from core import attention, draws, positional
-from ui import controls, figures, page, positional_figures
+from ui import controls, experiments, figures, page, positional_figures
 from ui import positional_words as said
 from ui.words import number
 
@@ -77,6 +77,7 @@ settings = controls.open_page(
         controls.seed(),
     ],
 )
+experiments.offer("positional_encoding", settings)
 
 n, d_model, scheme, seed = settings.n_tokens, settings.d_model, settings.scheme, settings.seed
 

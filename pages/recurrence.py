@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from core import attention, draws, recurrence
-from ui import controls, figures, page, recurrence_figures, recurrence_words
+from ui import controls, experiments, figures, page, recurrence_figures, recurrence_words
 
 LENGTHS = range(2, 257)  # of the curves
 MEASURED_LENGTHS = [2**i for i in range(1, 11)]
@@ -39,6 +39,7 @@ settings = controls.open_page(
         controls.seed(),
     ],
 )
+experiments.offer("recurrence", settings)
 
 n, d_model, seed = settings.n_tokens, settings.d_model, settings.seed
 names = figures.token_names(settings.tokens, n)

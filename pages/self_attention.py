@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 from core import attention, draws
-from ui import controls, figures, page, words
+from ui import controls, experiments, figures, page, words
 
 STAGES = ("inputs", "projections", "scores", "scaling", "mask", "softmax", "output", "all")
 
@@ -57,6 +57,7 @@ settings = controls.open_page(
         controls.option("stage", "Stage", STAGES, default="inputs", in_page=True),
     ],
 )
+experiments.offer("self_attention", settings)
 
 n, d_model = settings.n_tokens, settings.d_model
 x = draws.words(settings.tokens, d_model, settings.seed) if settings.tokens else draws.tokens(n, d_model, settings.seed)

@@ -10,7 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 from core import adam, training
 from core.tasks import TASKS
 from core.training import Settings
-from ui import controls, page, training_figures, training_runs, training_words
+from ui import controls, experiments, page, training_figures, training_runs, training_words
 from ui.control_kinds import MAX_SEED
 from ui.training_runs import Run
 
@@ -136,6 +136,7 @@ settings = controls.open_page(
         ),
     ],
 )
+experiments.offer("training_lab", settings)
 first = Settings(
     task=settings.task,
     heads=settings.heads,

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from core import block, draws, gradients
-from ui import block_figures, block_words, controls, figures, page
+from ui import block_figures, block_words, controls, experiments, figures, page
 
 page.start(
     "transformer_block",
@@ -48,6 +48,7 @@ settings = controls.open_page(
         controls.switch("compare", "Compare post-norm, pre-norm and no norm", default=False, in_page=True),
     ],
 )
+experiments.offer("transformer_block", settings)
 
 n, d_model, d_ff, blocks = settings.n_tokens, settings.d_model, settings.d_ff, settings.blocks
 kind = block.Settings(

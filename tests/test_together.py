@@ -1,8 +1,10 @@
 """Several people in the training lab at once, without browsers; benchmarks/train_together.py has thirty."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from statistics import median
+from typing import Any, TypeVar
 
 import pytest
 
@@ -10,6 +12,14 @@ from benchmarks.clients import Visitor, visit
 from benchmarks.train_together import TRAIN, WAITING, most_at_once, train_together
 from tests.browser.harness import running_server
 from ui.training_runs import PLACES
+
+T = TypeVar("T")
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """In a thread of its own: the browser tests leave an event loop running in this one."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, coroutine).result()
 
 
 @pytest.fixture(scope="module")
@@ -33,11 +43,11 @@ def test_a_visitor_sees_what_the_page_shows(server: str) -> None:
             with pytest.raises(KeyError, match="no such key"):
                 await visitor.press("no such key")
 
-    asyncio.run(look())
+    run(look())
 
 
 def test_a_class_that_trains_at_once_leaves_the_rest_of_the_app_usable(server: str) -> None:
-    lesson = asyncio.run(train_together(server, seeds=range(5), steps=100, patience=60))
+    lesson = run(train_together(server, seeds=range(5), steps=100, patience=60))
     assert lesson.exceptions == []
     assert lesson.finished == 5
     assert lesson.at_once <= PLACES
@@ -69,7 +79,7 @@ def test_whoever_leaves_makes_room(server: str) -> None:
             await patient.until(lambda: patient.idle and not patient.has(TRAIN))
             assert patient.exceptions == []
 
-    asyncio.run(lesson())
+    run(lesson())
 
 
 def test_most_at_once() -> None:

@@ -17,7 +17,6 @@ CELL_TEXT_UP_TO = 12  # numbers in the cells up to so many columns and rows, on 
 _MAX_TICKS = 16
 _LABEL_LENGTH, _NAME_LENGTH = 10, 40
 TICK_FONT, TITLE_FONT = 15, 17
-_BESIDE_FONT = 13  # of the numbers beside an attention map, two in a row on a phone
 _ROW_HEIGHT = 44
 _BAR_ABOVE = 76  # pixels that a colour bar above the map takes
 _TITLE_BELOW = 64  # pixels that tick labels and a title below the map take
@@ -156,7 +155,7 @@ def attention_map(
     Beside a small map they are written out, beside a large one the entropy is a bar and the sum is on hover.
     """
     cells = _cells(weights, keys, queries, x_title, "query token", "", 2)
-    beside: dict[str, Any] = dict(domain=[0.76, 1], anchor="y", tickfont=dict(size=_BESIDE_FONT), showgrid=False)
+    beside: dict[str, Any] = dict(domain=[0.76, 1], anchor="y", tickfont=dict(size=TICK_FONT), showgrid=False)
     sums, names = weights.sum(axis=-1), axis_names(queries)
     if len(queries) <= CELL_TEXT_UP_TO:
         notes = [
@@ -167,7 +166,7 @@ def attention_map(
                 y=names,
                 xaxis="x2",
                 text=[f"{number:.2f}" for number in numbers],
-                textfont=dict(size=_BESIDE_FONT),
+                textfont=dict(size=TICK_FONT),
                 hoverinfo="skip",
             )
             for name, numbers in (("sum", sums), ("bits", entropy))

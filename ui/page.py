@@ -17,7 +17,10 @@ _STYLE = """<style>
     fill: currentColor !important;
 }
 .js-plotly-plot .heatmap-label [style*="fill: rgb(68, 68, 68)"] { fill: black !important; }
-@media (max-width: 500px) { .js-plotly-plot .heatmap-label text { font-size: 10px !important; } }
+@media (max-width: 500px) {
+    .js-plotly-plot .heatmap-label text { font-size: 10px !important; }
+    .js-plotly-plot .textpoint text { font-size: 12px !important; }
+}
 [data-testid="stMain"] a:focus-visible { outline: 3px solid currentColor; outline-offset: 2px; }
 </style>"""
 

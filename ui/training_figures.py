@@ -30,11 +30,14 @@ def head_maps(
         sources: (n, questions) where each answer stands, -1 where none is asked. marked: a place from 0, if any.
     """
     layers, heads, n = weights.shape[:3]
-    across = layers if heads == 1 else 2 if heads <= 4 else 4
-    down = layers * heads // across
+    across = layers if heads == 1 else 2 if heads in (2, 4) else 3 if heads <= 6 else 4
+    rows = -(-heads // across)  # of one layer; the last one need not be full
+    down = 1 if heads == 1 else layers * rows
     wide, tall = n + _BESIDE, n + _ABOVE
+    layer, head = np.indices((layers, heads)).reshape(2, -1)
+    row, column = (0 * layer, layer) if heads == 1 else (layer * rows + head // across, head % across)
     tiles = np.full((down, across, tall, wide), np.nan, dtype=np.float32)
-    tiles[:, :, _ABOVE:, :n] = weights.reshape(down, across, n, n)
+    tiles[row, column, _ABOVE:, :n] = weights.reshape(-1, n, n)
     places = np.zeros((down, across, tall, wide, 2), dtype=np.uint8)  # of query and key, from 1
     places[..., 0], places[..., 1] = np.indices((tall, wide)) + np.array([1 - _ABOVE, 1])[:, None, None]
     left, top = np.arange(across) * wide, np.arange(down) * tall + _ABOVE  # of each map, in cells
@@ -51,8 +54,8 @@ def head_maps(
     names = dict(
         type="scatter",
         mode="text",
-        x=np.tile(left + (n - 1) / 2, down),
-        y=np.repeat(top - _ABOVE / 2 - 0.25, across),
+        x=left[column] + (n - 1) / 2,
+        y=top[row] - _ABOVE / 2 - 0.25,
         text=list(titles),
         textfont=dict(size=figures.TICK_FONT),
         cliponaxis=False,
@@ -67,12 +70,12 @@ def head_maps(
         coloraxis=_colours(),
         showlegend=False,
     )
-    data = [maps, names, *_signs(sources, left, top)]
+    data = [maps, names, *_signs(sources, left[column], top[row])]
     return figures.finish(dict(data=data, layout=layout), 150 + 290 * down, top=50)
 
 
 def _signs(sources: Array, left: Array, top: Array) -> list[dict[str, Any]]:
-    """One trace for each question: a sign in every map where its answers stand."""
+    """One trace for each question: a sign in every map where its answers stand. Args: left, top of each map."""
     traces = []
     for symbol, places in zip(_SIGNS, sources.T, strict=False):
         asked = np.flatnonzero(places >= 0)
@@ -80,8 +83,8 @@ def _signs(sources: Array, left: Array, top: Array) -> list[dict[str, Any]]:
             dict(
                 type="scatter",
                 mode="markers",
-                x=np.tile((left[:, None] + places[asked]).ravel(), len(top)),
-                y=np.repeat(top[:, None] + asked, len(left), axis=0).ravel(),
+                x=(left[:, None] + places[asked]).ravel(),
+                y=(top[:, None] + asked).ravel(),
                 marker=dict(symbol=symbol, size=7, color="#FFFFFF", line=dict(width=1.5)),
                 hoverinfo="skip",
             )

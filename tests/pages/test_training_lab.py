@@ -474,23 +474,31 @@ def test_every_task_and_place_has_its_words(task: str) -> None:
 # --- figures ---------------------------------------------------------------------------------------------------------
 
 
-def test_signs_stand_where_the_answers_are() -> None:
-    """In the maps of one batch: on every sign's cell the map says query and source."""
-    settings = Settings(heads=4)
+@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize("heads", range(1, 9))
+def test_maps_and_signs_stand_in_their_places(layers: int, heads: int) -> None:
+    """Every map is whole and under its own title, and on every sign's cell it says query and source."""
+    settings = Settings(heads=heads, d_model=heads * 8, layers=layers)
     judged = training.examples(settings)
-    weights = np.random.default_rng(0).dirichlet(np.ones(12), size=(1, 4, 12))
-    titles = [f"head {head}" for head in range(1, 5)]
+    weights = np.random.default_rng(0).dirichlet(np.ones(12), size=(layers, heads, 12))
+    titles = [f"{place}" for place in range(layers * heads)]
     letters = training_words.letters_of(judged)
     figure = training_figures.head_maps(weights, titles, letters, judged.sources[0], training_words.mark_of(judged))
     grid, names, *signs = figure.data
     assert list(names.text) == titles
+    assert len(set(zip(names.x, names.y, strict=True))) == len(titles)
+    for x, y, found in zip(names.x, names.y, weights.reshape(-1, 12, 12), strict=True):
+        top, left = int(y + 1.75), int(x - 5.5)  # a title stands above the middle of its map
+        np.testing.assert_array_equal(grid.z[top : top + 12, left : left + 12], found.astype(np.float32))
     for number, trace in enumerate(signs):
         asked = np.flatnonzero(judged.sources[0, :, number] >= 0)
-        assert len(trace.x) == 4 * len(asked)
+        assert len(trace.x) == layers * heads * len(asked)
         for x, y in zip(trace.x, trace.y, strict=True):
             query, key = grid.customdata[int(y), int(x)] - 1
             assert judged.sources[0, query, number] == key
-    assert figure.layout.xaxis.ticktext[: len(letters)].count(f"<b>{letters[judged.marks[0].argmax()]}</b><br>▲") == 1
+            assert np.isfinite(grid.z[int(y), int(x)])
+    marked = f"<b>{letters[judged.marks[0].argmax()]}</b><br>▲"
+    assert figure.layout.xaxis.ticktext.count(marked) == len(set(names.x))  # once under each column of maps
 
 
 def test_a_huge_loss_is_drawn_on_a_logarithmic_scale() -> None:

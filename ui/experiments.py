@@ -1,0 +1,191 @@
+"""Experiments: on each page a few buttons that set the controls, and what to look for then."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import streamlit as st
+
+from ui import controls
+from ui.control_kinds import Settings
+from ui.link import same
+
+
+class Experiment(NamedTuple):
+    """A button: its words, the controls that it sets by name, and what to look for once they are set (Markdown)."""
+
+    name: str
+    sets: Mapping[str, Any]
+    look: str
+
+
+EXPERIMENTS = {
+    "recurrence": (
+        Experiment(
+            "256 tokens",
+            {"sentence": "", "seq_len": 256},
+            "The staircase has 256 steps, attention's row stays at step 1. What does attention pay for it? "
+            "The last line of the table says it.",
+        ),
+        Experiment(
+            "A wide model, a short text",
+            {"sentence": "", "seq_len": 16, "d_model": 128},
+            "Find n = 16 in the chart of multiply-adds: which part of attention costs more here, its projections or "
+            "its mixing? Where do they change places?",
+        ),
+        Experiment(
+            "A short memory",
+            {"sentence": "", "seq_len": 24, "gain": 0.5},
+            "Under *How far the first token reaches*, compare the first point of the upper chart with its last one. "
+            "Does attention's weight go down with the distance too?",
+        ),
+        Experiment(
+            "A memory that explodes?",
+            {"sentence": "", "seq_len": 64, "d_model": 128, "gain": 2.5},
+            "Going back from the last token, does the reach fade or grow? Try other seeds: *New weights*.",
+        ),
+    ),
+    "self_attention": (
+        Experiment(
+            "Without √d_k at d_model 64",
+            {"cross": False, "d_model": 64, "weight_scale": 0.1, "temperature": 1.0, "scaling": False},
+            "Read the bits at the right of the map. Then switch *Divide scores by √d_k* on: what do the rows do?",
+        ),
+        Experiment(
+            "Nobody looks ahead",
+            {"cross": False, "causal": True, "padding": 0, "stage": "mask"},
+            "The upper right triangle of the map has no weight. Token 1 can look at itself alone, the last one at all.",
+        ),
+        Experiment(
+            "Cold, then hot",
+            {"temperature": 0.1},
+            "Read the bits at the right of the map. Then move *Temperature* to 5: the rows become even.",
+        ),
+        Experiment(
+            "The same word twice",
+            {"cross": False, "causal": False, "padding": 0, "sentence": "the cat saw the dog"},
+            "Compare the rows of token 1 and token 4: without positions a word is the same everywhere.",
+        ),
+        Experiment(
+            "A second sentence",
+            {"cross": True, "padding": 0, "sentence": "the cat saw the dog", "source": "die Katze sah den Hund gern"},
+            "Queries come from the first sentence, keys and values from the second, so the map need not be square. "
+            "Nothing is trained: words find their translation by chance at most.",
+        ),
+    ),
+    "positional_encoding": (
+        Experiment(
+            "Two words change places",
+            {"sentence": "dog bites man", "scheme": "sinusoidal", "permutation": "first two swapped"},
+            "Under *Shuffle the words*, compare the differences without an encoding and with it.",
+        ),
+        Experiment(
+            "No encoding at all",
+            {"scheme": "none"},
+            "All columns of the picture are alike: nothing tells one position from another. When does order show all "
+            "the same? See *Shuffle the words*.",
+        ),
+        Experiment(
+            "Loud words",
+            {"scheme": "sinusoidal", "embedding_scale": 5.0},
+            "Under *Where am I?*: how many positions are found now? Make the embeddings smaller again.",
+        ),
+        Experiment(
+            "Turn instead of add",
+            {"scheme": "rope"},
+            "Under *Near and far*: along every diagonal the score is the same, early and late in the text.",
+        ),
+        Experiment(
+            "Distance costs",
+            {"scheme": "alibi", "alibi_head": 1},
+            "Move *Head, of 8* from 1 to 8: each head looks further than the one before it.",
+        ),
+    ),
+    "multi_head_attention": (
+        Experiment(
+            "Heads with a job",
+            {"heads_from": "built by hand", "sentence": "", "seq_len": 11, "d_model": 32, "off": ()},
+            "One head looks at the previous token, one at the first token, one at the same word. Which is which?",
+        ),
+        Experiment(
+            "One of them off",
+            {"heads_from": "built by hand", "sentence": "", "seq_len": 11, "d_model": 32, "off": (1,)},
+            "Under *Switch heads off*: at which token does the output change most?",
+        ),
+        Experiment(
+            "Eight heads",
+            {"heads_from": "random", "d_model": 64, "heads": 8, "off": ()},
+            "How wide is each head now, and how many parameters do all of them have? See the tables.",
+        ),
+        Experiment(
+            "Heads that were trained",
+            {"heads_from": "trained", "model": "two questions at once", "off": ()},
+            "Move *Marked letter*: which head follows it?",
+        ),
+    ),
+    "transformer_block": (
+        Experiment(
+            "24 blocks, pre-norm",
+            {"blocks": 24, "norm": True, "order": "pre-norm", "residual": True, "d_model": 32, "d_ff": 128},
+            "Under *Block upon block*: what does the spread do from block to block? Choose post-norm and compare.",
+        ),
+        Experiment(
+            "No residual connections",
+            {"blocks": 12, "norm": True, "residual": False},
+            "The lane at the right of the diagram is gone. Under *How the gradient gets back*: which line is this?",
+        ),
+        Experiment(
+            "No norm",
+            {"blocks": 12, "norm": False, "residual": True},
+            "Under *Block upon block*: does the spread stay as it is? What does the gradient do on its way back?",
+        ),
+        Experiment(
+            "GELU",
+            {"activation": "GELU"},
+            "GELU lets small negative numbers through where ReLU gives 0. How much does the output change?",
+        ),
+    ),
+    "training_lab": (
+        Experiment(
+            "One head beside two",
+            {"task": "two questions at once", "layers": 1, "heads": 2, "beside": "heads"},
+            "Press *Train*: which of the two questions does the single head give up?",
+        ),
+        Experiment(
+            "Without positions",
+            {"task": "two questions at once", "layers": 1, "heads": 2, "beside": "encoding"},
+            "Press *Train*: which question can be answered without knowing who stands where?",
+        ),
+        Experiment(
+            "A head for a head",
+            {"task": "induction", "layers": 2, "heads": 1, "encoding": "learned"},
+            "Press *Train*: the head of layer 1 finds the previous letter. What does the head of layer 2 do with it?",
+        ),
+        Experiment(
+            "Steps too large",
+            {"learning_rate": "0.1"},
+            "Press *Train*: does the loss fall as it does at 0.003?",
+        ),
+    ),
+}
+
+
+def _is_on(experiment: Experiment, settings: Settings) -> bool:
+    return all(same(settings.values.get(name), value) for name, value in experiment.sets.items())
+
+
+def _set(experiment: Experiment) -> None:
+    for name, value in experiment.sets.items():
+        controls.choose(name, value)
+
+
+def offer(page: str, settings: Settings) -> None:
+    """The buttons of a page, below its controls; and at the top of it what to look for, while one's settings are on."""
+    for experiment in EXPERIMENTS[page]:
+        if _is_on(experiment, settings):
+            st.info(f"**{experiment.name}.** {experiment.look}", icon=":material/science:")
+    with st.sidebar:
+        st.subheader("Experiments")
+        for place, experiment in enumerate(EXPERIMENTS[page]):
+            st.button(
+                experiment.name, key=f"{page}_experiment_{place}", on_click=_set, args=(experiment,), width="stretch"
+            )
