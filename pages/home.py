@@ -55,7 +55,7 @@ else:
 
 picture, goals = st.columns([2, 3], gap="large")
 with picture:
-    st.subheader("One block")
+    st.header("One block")
     with st.container(horizontal_alignment="center", gap="xxsmall"):
         part("recurrence", "All tokens at once")
         note("↓")
@@ -73,7 +73,7 @@ with picture:
             part("transformer_block", "Add & norm")
         note("↓ to the next block, built alike")
 with goals:
-    st.subheader("What you will learn")
+    st.header("What you will learn")
     for number, (name, goal) in enumerate(GOALS, start=1):
         with st.container(border=True, gap="small"):
             st.markdown(f"**{number}.** {goal}")

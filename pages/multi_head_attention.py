@@ -158,7 +158,7 @@ if built:
     )
 
 # One head
-st.subheader("One head, large")
+st.header("One head, large")
 settings.draw("head")
 one = words.strongest_link(weights[chosen], tokens, tokens)
 large = figures.attention_map(weights[chosen], tokens, tokens, entropy[chosen], x_title="key token")
@@ -171,7 +171,7 @@ page.findings(one, words.row_sums(weights[chosen]))
 say_where_from()
 
 # The mean
-st.subheader("The mean of the heads")
+st.header("The mean of the heads")
 st.markdown(
     "It is often shown as “the attention” of a layer, but the layer itself uses each head's own map. "
     "If one head looks only at token 2 and another only at token 3, their mean looks half at each, as neither does."
@@ -188,7 +188,7 @@ page.findings(nearest)
 say_where_from()
 
 # From one width to heads and back
-st.subheader("Split, attend, concatenate, project")
+st.header("Split, attend, concatenate, project")
 st.markdown(
     f"The columns of Q, K and V are cut into {heads} slices, one per head, each {d_k} wide. "
     "The heads work without seeing each other; only W_O mixes what they found."
@@ -206,7 +206,7 @@ st.latex(rf"({n} \times {joined}) \cdot ({joined} \times {d_model}) = {n} \times
 st.table(multi_head_words.shape_table(layer, result), hide_index=True)
 
 # Heads switched off
-st.subheader("Switch heads off")
+st.header("Switch heads off")
 st.markdown(
     "A head that is off gives zeros to its slice before W_O. The map shows how the output changes, in every dimension: "
     "W_O has spread each head over all of them."
@@ -237,7 +237,7 @@ if not learned:
     st.caption("W_O is random: how large a change is says nothing yet about how useful a head is.")
 
 # What each head looks at
-st.subheader("What each head looks at")
+st.header("What each head looks at")
 st.markdown(
     "Means over the query tokens. Entropy says how widely a head looks: 0 bits for all weight on one token. "
     "The dashed line is a uniform head: one that gives the same weight to every token it may look at."
@@ -253,7 +253,7 @@ page.table(statistics, alt="Statistics of every head")
 say_where_from()
 
 # Parameters
-st.subheader("More heads, the same number of parameters")
+st.header("More heads, the same number of parameters")
 st.latex(rf"4 \cdot d_\text{{model}}^2 = 4 \cdot {d_model}^2 = {4 * d_model**2:,}".replace(",", r"\,"))
 st.markdown(
     "Parameters are the numbers in the matrices, which training sets. In the usual form W_Q, W_K, W_V and W_O are "

@@ -127,7 +127,7 @@ def draw_pattern() -> None:
 
 def draw_waves() -> None:
     """A few dimensions as curves over the positions."""
-    st.subheader("No waves" if scheme == "table" else "Waves")
+    st.header("No waves" if scheme == "table" else "Waves")
     settings.draw("pair")
     width = paired if scheme == "rope" else d_model
     pairs, lengths = sorted({0, settings.pair, (width - 1) // 2}), positional.wavelengths(d_model)[:width]
@@ -181,7 +181,7 @@ def draw_slopes() -> None:
 
 def draw_near_and_far() -> None:
     """How positions relate by how far they stand apart."""
-    st.subheader("Near and far")
+    st.header("Near and far")
     if scheme == "alibi":
         draw_slopes()
     elif scheme == "rope":
@@ -203,7 +203,7 @@ def draw_near_and_far() -> None:
 
 def draw_lengths(rows: dict[str, np.ndarray]) -> None:
     """The lengths of two kinds of vectors at each position."""
-    st.subheader("How long they are")
+    st.header("How long they are")
     first, second = rows.values()
     findings = said.kept_lengths(first, second) if scheme == "rope" else said.lengths(first, second, d_model)
     top = 1.1 * max(float(lengths.max()) for lengths in rows.values())
@@ -216,7 +216,7 @@ def draw_lengths(rows: dict[str, np.ndarray]) -> None:
 
 def draw_shuffle() -> None:
     """The same words in two orders: do the outputs move with their tokens?"""
-    st.subheader("Shuffle the words")
+    st.header("Shuffle the words")
     settings.draw("permutation")
     words = settings.tokens or LESSON_WORDS
     if not settings.tokens:
@@ -254,7 +254,7 @@ def draw_shuffle() -> None:
 
 def draw_where_am_i() -> None:
     """Positions read back from embedding + encoding, and how that goes with the width."""
-    st.subheader("Where am I?")
+    st.header("Where am I?")
     if scheme not in ADDED:
         st.markdown(said.NOTHING_TO_READ[scheme])
         return

@@ -71,12 +71,12 @@ st.latex(
 )
 
 # What it costs
-st.subheader("What each costs")
+st.header("What each costs")
 st.markdown("Exact counts for the chosen length n and width d. Activation functions and biases are left out.")
 st.table(
     pd.DataFrame.from_dict(
         recurrence_words.cost_table(costs), orient="index", columns=["Recurrent network", "Self-attention"]
-    )
+    ).rename_axis("what is counted")
 )
 counts = [recurrence.costs(length, d_model) for length in LENGTHS]
 left, right = st.columns(2)
@@ -95,7 +95,7 @@ with right:
 page.findings(*recurrence_words.cost_findings(costs, crossings))
 
 # What it takes
-st.subheader("What each takes on this machine")
+st.header("What each takes on this machine")
 measured = st.session_state.setdefault("recurrence_measured", {})  # timings by width and seed, for this session
 if st.button("Measure on this machine", key="recurrence_measure", icon=":material/timer:"):
     bar = st.progress(0.0, "Running both …")
@@ -125,7 +125,7 @@ st.caption(
 )
 
 # What is remembered
-st.subheader("How far the first token reaches")
+st.header("How far the first token reaches")
 x = draws.words(settings.tokens, d_model, seed) if settings.tokens else draws.tokens(n, d_model, seed)
 w_x, w_h = draws.recurrent_weights(d_model, seed, settings.gain)
 w = draws.attention_weights(d_model, seed, settings.weight_scale)

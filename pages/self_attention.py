@@ -97,7 +97,7 @@ page.findings(
 )
 page.random_weights()
 
-st.subheader("One row, checked by hand")
+st.header("One row, checked by hand")
 settings.draw("query")
 page.findings(words.row_finding(weights[row], queries[row], keys, float(entropy[row]), allowed[row]))
 st.latex(words.weighted_sum(weights[row], result.values[:, 0], float(result.output[row, 0]), settings.query))
@@ -178,7 +178,7 @@ def draw_stage(stage: str) -> None:
             page.figure(chart, key=f"stage_{name}", alt=f"{stage.capitalize()}: the matrix {name}.")
 
 
-st.subheader("The way there, stage by stage")
+st.header("The way there, stage by stage")
 settings.draw("stage")
 shown = STAGES.index(settings.stage)
 back, on = st.columns(2)

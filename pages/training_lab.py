@@ -172,7 +172,6 @@ with st.container(horizontal=True, vertical_alignment="center"):
         "Train",
         key="training_lab_train",
         icon=":material/play_arrow:",
-        type="primary",
         disabled=done or bool(going),
         on_click=go,
         args=(TO_THE_END, wanted),
@@ -209,12 +208,12 @@ if last:
 slots = []
 for name, run, key in zip(names, runs, KEYS, strict=False):
     if second:
-        st.subheader(training_words.capital(name))
+        st.header(training_words.capital(name))
     slots.append(place_run(run.settings, legend=run is runs[0]))
     draw_run(run, step, slots[-1], key)
 
 # The curves
-st.subheader("How it learns")
+st.header("How it learns")
 curves = dict(zip(("loss", "accuracy"), st.columns(2), strict=True))
 draw_curves(by_name, step, curves)
 page.findings(training_words.loss_finding(by_name), training_words.accuracy_finding(by_name))
@@ -224,7 +223,7 @@ for line in training_words.equations(first):
 st.caption(training_words.SIGNS_OF_EQUATIONS)
 
 # What each head looks at, in numbers
-st.subheader("The weight of each head")
+st.header("The weight of each head")
 st.markdown(
     f"The share of its weight on each kind of place, after step {step}: means over all letters of "
     f"{training.EXAMPLES} sequences that are never trained on. A letter may be of two kinds, and then counts for both."

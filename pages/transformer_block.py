@@ -95,7 +95,7 @@ with right:
     )
 
 # What flows through it
-st.subheader("What flows through it")
+st.header("What flows through it")
 settings.draw("block")
 maps = block_figures.stages(shown, kind, stack_output if pre_norm and settings.block == blocks else None)
 page.figure(
@@ -109,7 +109,7 @@ for line in block_words.equations(n, d_model, d_ff, kind):
     st.latex(line)
 
 # What the norm does
-st.subheader("What LayerNorm does to each token")
+st.header("What LayerNorm does to each token")
 settings.draw("layer_norm")
 pairs = block.norm_inputs_and_outputs(shown, kind)
 if pairs:
@@ -126,7 +126,7 @@ else:
     page.findings("LayerNorm is off: nothing brings a token's numbers back to mean 0 and spread 1.")
 st.latex(r"\text{LN}(v) = \frac{v - \text{mean}(v)}{\sqrt{\text{variance}(v) + 10^{-6}}}")
 
-st.subheader("Which way the mean is taken")
+st.header("Which way the mean is taken")
 layer, batch = block.layer_norm(before), block.batch_norm(before)
 page.figure(
     block_figures.norm_axes(layer, batch, tokens),
@@ -141,7 +141,7 @@ st.markdown(
 )
 
 # Every tensor
-st.subheader("Every tensor of one block")
+st.header("Every tensor of one block")
 st.dataframe(
     block_figures.tensor_table(tensors),
     hide_index=True,
@@ -151,7 +151,7 @@ st.dataframe(
 )
 
 # Many blocks
-st.subheader("Block upon block")
+st.header("Block upon block")
 settings.draw("compare")
 depth = block.depth([x, *(each.output for each in stack)])
 depths = {"this setting": depth}
@@ -177,7 +177,7 @@ st.caption(
 )
 
 # The way back. Last, for with many blocks and heads it takes longest: all else is drawn before.
-st.subheader("How the gradient gets back")
+st.header("How the gradient gets back")
 st.markdown(
     "Training asks of every parameter: how does the loss, which says how wrong the model is, change with it? The "
     "answer is its gradient. It is worked out backwards, from the output to block 1. Where it vanishes, a block no "

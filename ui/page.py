@@ -17,11 +17,14 @@ _STYLE = """<style>
     fill: currentColor !important;
 }
 .js-plotly-plot .heatmap-label [style*="fill: rgb(68, 68, 68)"] { fill: black !important; }
+[data-testid="stCaptionContainer"] { color: inherit !important; opacity: 0.85; }
+.katex-display { overflow: hidden !important; }
+[data-testid="stMain"] a:focus-visible { outline: 3px solid currentColor; outline-offset: 2px; }
 @media (max-width: 500px) {
+    .katex-display { overflow-x: auto !important; }
     .js-plotly-plot .heatmap-label text { font-size: 10px !important; }
     .js-plotly-plot .textpoint text { font-size: 12px !important; }
 }
-[data-testid="stMain"] a:focus-visible { outline: 3px solid currentColor; outline-offset: 2px; }
 </style>"""
 
 _ROWS_SHOWN = 16
@@ -71,6 +74,8 @@ def random_weights(*, again: bool = False) -> None:
 def table(frame: pd.DataFrame, alt: str) -> None:
     """A table of numbers, four decimals each (text and whole numbers as they are), without scrolling up to 16 rows."""
     four = st.column_config.NumberColumn(format="%.4f")
+    if frame.index.name is None:
+        frame = frame.rename_axis("row")  # a screen reader says it
     shown = {str(name): four for name in frame.select_dtypes("floating").columns}
     st.dataframe(frame, column_config=shown, height="content" if len(frame) <= _ROWS_SHOWN else "auto", alt=alt)
 
@@ -96,7 +101,7 @@ def source(*functions: Callable[..., object]) -> None:
 
 def notice(*lines: str) -> None:
     """What to notice: two or three lines, in Markdown, true at every setting or computed."""
-    st.subheader("What to notice")
+    st.header("What to notice")
     st.markdown("\n".join(f"- {line}" for line in lines))
 
 

@@ -126,7 +126,7 @@ def answers_table(trace: Trace, settings: Settings, names: Sequence[str]) -> pd.
             "" if right < 0 else ALPHABET[said] + ("" if said == right else f" (not {ALPHABET[right]})")
             for said, right in pairs
         ]
-    return pd.DataFrame.from_dict(rows, orient="index", columns=list(names))
+    return pd.DataFrame.from_dict(rows, orient="index", columns=list(names)).rename_axis("question")
 
 
 def counted(count: int, noun: str) -> str:

@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl
 
 import numpy as np
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import BrowserContext, expect
 
 from core.tokens import tokenize
@@ -25,6 +26,8 @@ TEXT_COLOURS = """() => [...document.querySelectorAll('.js-plotly-plot svg text'
 HAS_BACKGROUND = """wanted =>
     getComputedStyle(document.querySelector('[data-testid="stApp"]')).backgroundColor === wanted
 """
+# The page's own style: Streamlit loads what writes it last.
+HAS_STYLE = "() => [...document.querySelectorAll('style')].some(style => style.textContent.includes('katex-display'))"
 BACKGROUNDS: dict[Scheme, str] = {"light": "rgb(255, 255, 255)", "dark": "rgb(23, 22, 20)"}
 
 
@@ -57,6 +60,18 @@ def test_every_chart_has_a_spoken_description_of_its_own(opened: Visit) -> None:
 
 def test_axis_titles_stand_below_the_labels(opened: Visit) -> None:
     assert opened.page.evaluate(TITLES_AMONG_LABELS) == []
+
+
+@pytest.mark.parametrize("color_scheme", BACKGROUNDS)
+def test_axe_finds_nothing_that_keeps_anybody_out(color_scheme: Scheme, opened: Visit) -> None:
+    opened.page.set_viewport_size({"width": 1280, "height": 800})
+    opened.page.emulate_media(color_scheme=color_scheme)
+    assert wait_until(opened, HAS_BACKGROUND, BACKGROUNDS[color_scheme])
+    assert wait_until(opened, HAS_STYLE)
+    opened.settle()
+
+    violations = Axe().run(opened.page).response["violations"]
+    assert [(each["id"], [node["html"][:200] for node in each["nodes"]]) for each in violations] == []
 
 
 def luminance(colour: str) -> float:
