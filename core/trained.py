@@ -117,6 +117,18 @@ def trace(parameters: Parameters, settings: Settings, letters: Sequence[int], ma
     )
 
 
+def without_heads(parameters: Parameters, settings: Settings, layer: int, heads: Sequence[int]) -> Parameters:
+    """The weights with some heads of a layer silenced: their rows of W_O are 0. Layers and heads count from 0.
+
+    The same as zeros in these heads' slices before W_O, since output = head_1 · W_O^1 + … + head_h · W_O^h.
+    """
+    name, width = f"{layer}.w_o", settings.d_model // settings.heads
+    silenced = parameters[name].copy()
+    for head in heads:
+        silenced[head * width : (head + 1) * width] = 0
+    return {**parameters, name: silenced}
+
+
 def _layer(parameters: Parameters, place: int, x: Array, heads: int) -> Layer:
     w_q, w_k, w_v = np.split(parameters[f"{place}.w_qkv"], 3, axis=1)
     return Layer(x, w_q, w_k, w_v, parameters[f"{place}.w_o"], 0.0, ("",) * heads)

@@ -15,7 +15,7 @@ GOALS = (
         "Why a position has to be added: attention alone cannot tell one order from another.",
     ),
     ("multi_head_attention", "Why several heads look at once: each is free to follow a relationship of its own."),
-    ("transformer_block", "How residual connections, norms and a feed-forward layer make a block of it all."),
+    ("transformer_block", "How residual connections, norms and a feed-forward layer are put together to a block."),
 )
 
 page.start(
@@ -46,16 +46,16 @@ def note(text: str) -> None:
 settings.draw("sentence")
 if settings.tokens:
     names = figures.token_names(settings.tokens, len(settings.tokens))
-    st.text("Every page now uses these tokens:  " + "   ".join(names))
+    st.text("The pages on the lesson's five ideas now use these tokens:  " + "   ".join(names))
 else:
     st.caption(
-        "Type a sentence and every page uses it, split into tokens: its words and punctuation marks. "
-        "Leave it blank and the pages use the lesson's random tokens."
+        "Type a sentence and the pages on the lesson's five ideas use it, split into tokens: its words and punctuation "
+        "marks. Leave it blank and they use the lesson's random tokens. The training lab has letters of its own."
     )
 
 picture, goals = st.columns([2, 3], gap="large")
 with picture:
-    st.header("One block")
+    st.header("The way through")
     with st.container(horizontal_alignment="center", gap="xxsmall"):
         part("recurrence", "All tokens at once")
         note("↓")
@@ -71,7 +71,7 @@ with picture:
             part("transformer_block", "Feed-forward")
             note("↓")
             part("transformer_block", "Add & norm")
-        note("↓ to the next block, built alike")
+        note("↓ to the next block, which looks the same")
 with goals:
     st.header("What you will learn")
     for number, (name, goal) in enumerate(GOALS, start=1):

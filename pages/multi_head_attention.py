@@ -141,18 +141,21 @@ if built:
     page.findings(*multi_head_words.built_findings(weights, found, same_word, sentence, tokens, d_k))
 elif learned:
     readings = [reading for reading in trace.readings if reading.layer == settings.layer - 1]
-    page.findings(training_words.heads_finding(readings, model), training_words.answers_finding(trace, model))
-    st.dataframe(training_words.answers_table(trace, model, tokens), alt="The model's answers")
+    silenced = trained.without_heads(parameters, model, settings.layer - 1, off)
+    answered = trained.trace(silenced, model, trace.letters, mark) if off else trace
+    answers = training_words.answers_finding(answered, model, [labels[head] for head in off])
+    page.findings(training_words.heads_finding(readings, model), answers)
+    st.dataframe(training_words.answers_table(answered, model, tokens), alt="The model's answers")
 else:
     page.findings(summary)
 say_where_from(again=False)
 if built and not settings.tokens:
-    st.caption("No sentence is typed, so this example is used, from its start and again as long as needed:")
+    st.caption("No sentence is typed, so this example is used:")
     st.text(" ".join(sentence))
 if built:
     st.markdown(
         f"How they are built: the first {d_k} numbers of a token are for its word, the last {d_k} for its position.\n"
-        "- **Previous token:** the query is the token's position turned back by one place, the key is the position.\n"
+        "- **Previous token:** the query is the position before the token's own, the key is the position.\n"
         "- **First token:** the query is the position of the first token for everyone, the key is the position.\n"
         "- **Same word:** the query is the word, and so is the key."
     )
@@ -174,7 +177,8 @@ say_where_from()
 st.header("The mean of the heads")
 st.markdown(
     "It is often shown as “the attention” of a layer, but the layer itself uses each head's own map. "
-    "If one head looks only at token 2 and another only at token 3, their mean looks half at each, as neither does."
+    "If one head looks only at token 2 and another only at token 3, "
+    "their mean looks half at token 2 and half at token 3, which neither of them does."
 )
 nearest = multi_head_words.mean_finding(mean, labels)
 page.figure(

@@ -45,7 +45,7 @@ settings = controls.open_page(
         ),
         controls.choice_up_to(
             "pair",
-            "Pair of dimensions, beside the first and the last",
+            "A third pair of dimensions to draw",
             low=0,
             high=lambda s: (s.d_model if s.scheme == "rope" else s.d_model + 1) // 2 - 1,
             default=1,
@@ -278,8 +278,8 @@ def draw_where_am_i() -> None:
     now = {name: float(share[widths.index(d_model)]) for name, share in shares.items()}
     st.markdown(
         f"At d_model {d_model} the sines let {now[said.NAMES['sinusoidal']]:.0%} be found, "
-        f"the random table {now[said.NAMES['table']]:.0%}. What the table lacks: nothing in it says that two positions "
-        "are near, and it ends with its last row, while sines go on for any length."
+        f"the random table {now[said.NAMES['table']]:.0%}. But a table does not say which "
+        "positions are near each other, and it ends with its last row; sines go on for any length."
     )
     tables["Guessed positions"] = page.frame(recovered.positions[:, None], positions, ["guessed"])
     tables["Share right by width"] = page.frame(np.stack(list(shares.values())), list(shares), [str(v) for v in widths])

@@ -121,7 +121,7 @@ st.caption(
     "They run in numpy, in float32, without a graphics card, on the machine that serves this page "
     f"(processor cores: {os.cpu_count()}), beside whatever else it does. The RNN is a Python loop with one turn per "
     "token, and part of its time is the loop itself. Self-attention is a few large matrix products and a map of n² "
-    "numbers, with its output projection; on few cores all at once need not be faster."
+    "numbers, with its output projection; on few cores it need not be faster."
 )
 
 # What is remembered
@@ -142,15 +142,15 @@ page.figure(
     alt=f"Reach of each token. {' '.join(recurrence_words.memory_findings(reach, weights, names))}",
 )
 page.findings(*recurrence_words.memory_findings(reach, weights, names))
-st.caption("Random weights: a trained network carries more, or less. How reach depends on distance is what to see.")
+st.caption("Random weights: a trained network carries more, or less. Look at how the reach depends on the distance.")
 st.latex(recurrence_words.jacobian(n))
 
 page.notice(
     "Make the sequence longer: the staircase grows by a step per token, and attention's row stays at step 1.",
-    "Attention is not less work. It is work that need not wait, and it pays with n² weights.",
-    "In generation nobody is spared: a new token is written when the one before it is there, so both go one by one.",
+    "Attention is not less work. But its work need not wait, and the price is n² weights.",
+    "When new text is written, both go token by token: each new token needs the one before it.",
     "Turn the gain down to 0.5: the first token fades sooner. With a gain of 2 and a large width the reach can also "
-    "grow from step to step, the other trouble of long products.",
+    "grow from step to step, the opposite trouble.",
 )
 page.numbers(
     {

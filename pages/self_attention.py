@@ -12,7 +12,7 @@ STAGES = ("inputs", "projections", "scores", "scaling", "mask", "softmax", "outp
 
 page.start(
     "self_attention",
-    "Every token looks at all the tokens it may look at, at once. Each row of the map belongs to one token, the query: "
+    "All tokens look at once, none waits for another. Each row of the map belongs to one token, the query: "
     "it says what share the query takes from each token in the columns, the keys.",
 )
 settings = controls.open_page(
@@ -101,19 +101,16 @@ st.header("One row, checked by hand")
 settings.draw("query")
 page.findings(words.row_finding(weights[row], queries[row], keys, float(entropy[row]), allowed[row]))
 st.latex(words.weighted_sum(weights[row], result.values[:, 0], float(result.output[row, 0]), settings.query))
-left, right = st.columns([1, 2])
-with left:
-    best = int(weights[row].argmax())
-    page.figure(
-        figures.bars(weights[row], keys, x_title=key_title, y_title="weight", highlight=best, y_range=(0, 1.1)),
-        key="row",
-        alt=f"Weights of query token {queries[row]}: {words.listed(weights[row], keys)}.",
-    )
-with right:
-    st.markdown("Each weight times its row of values; the sum of these rows is the output, in the last line.")
-    factors = np.vstack([np.column_stack([weights[row], result.values]), [weights[row].sum(), *result.output[row]]])
-    names = [*(f"key {figures.shorten(key, 20)}" for key in keys), "output"]
-    page.table(page.frame(factors, names, ["weight", *(f"V {i}" for i in dimensions)]), alt="Weights and values")
+best = int(weights[row].argmax())
+page.figure(
+    figures.bars(weights[row], keys, x_title=key_title, y_title="weight", highlight=best, y_range=(0, 1.1)),
+    key="row",
+    alt=f"Weights of query token {queries[row]}: {words.listed(weights[row], keys)}.",
+)
+st.markdown("Multiply each weight with its row of V and add the results up: that gives the output, the last line.")
+factors = np.vstack([np.column_stack([weights[row], result.values]), [weights[row].sum(), *result.output[row]]])
+names = [*(f"key {figures.shorten(key, 20)}" for key in keys), "output"]
+page.table(page.frame(factors, names, ["weight", *(f"V {i}" for i in dimensions)]), alt="Weights and values")
 
 
 # The way there, stage by stage
@@ -202,7 +199,7 @@ for stage in STAGES[:-1] if settings.stage == "all" else (settings.stage,):
     draw_stage(stage)
 
 page.notice(
-    "Look along one row: where it may look at anything, its weights sum to 1. More for one key is less for another.",
+    "Look along one row: unless all keys are hidden, its weights sum to 1. More for one key is less for another.",
     "Without the division by √d_k the scores grow with d_model, and the softmax gives nearly everything to one token. "
     "It shows best with d_model 64 and weights of size 0.1: switch the division off and on.",
     "Without a mask, nothing in the computation asks where a token stands. The page Positional encoding mends that.",

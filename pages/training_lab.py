@@ -55,7 +55,7 @@ def use_best(best: Settings) -> None:
 def place_run(settings: Settings, legend: bool) -> Slots:
     """The layout of a run: its maps at the left, its answers at the right."""
     questions, judged = TASKS[settings.task].questions, training.examples(settings)
-    left, right = st.columns([3, 2])
+    left, right = st.columns(2)
     with right:
         example = st.container()
         if legend:
@@ -178,11 +178,11 @@ with st.container(horizontal=True, vertical_alignment="center"):
     )
     st.button("Pause", key="training_lab_pause", icon=":material/pause:", disabled=not going, on_click=rest)
     st.button(
-        "Step",
+        f"{runs[0].every} steps",
         key="training_lab_step",
         icon=":material/skip_next:",
         disabled=done or bool(going),
-        help=f"Trains {runs[0].every} steps, and waits.",
+        help="Trains so many steps, and waits",
         on_click=go,
         args=(A_STEP, wanted),
     )
@@ -195,13 +195,16 @@ with st.container(horizontal=True, vertical_alignment="center"):
         on_click=start_over,
         args=(wanted,),
     )
-    if replace(first, seed=best.seed) != best:
+    if replace(first, seed=best.seed, steps=best.steps) != best:
         st.button("Settings that learn this task", key="training_lab_best", on_click=use_best, args=(best,))
-    state = page.findings(*dict.fromkeys(map(training_words.state_finding, runs)))
+    states = [training_words.state_finding(run) for run in runs]
+    several = len(set(states)) > 1
+    named = [f"{training_words.capital(name)}: {said}" for name, said in zip(names, states, strict=True)]
+    state = page.findings(*(named if several else states[:1]))
 bar = st.empty()
 last = step = max(run.snapshots[-1].step for run in runs)
 if last:
-    told = "Goes back through the training"
+    told = f"Goes back through the training. Pictures are kept every {runs[0].every} steps."
     step = bar.slider("Step shown", 0, last, last, runs[0].every, key="training_lab_shown", help=told)
 
 # What the heads look at, and what is answered
@@ -216,7 +219,8 @@ for name, run, key in zip(names, runs, KEYS, strict=False):
 st.header("How it learns")
 curves = dict(zip(("loss", "accuracy"), st.columns(2), strict=True))
 draw_curves(by_name, step, curves)
-page.findings(training_words.loss_finding(by_name), training_words.accuracy_finding(by_name))
+if not going:  # while it trains, only the pictures are drawn again
+    page.findings(training_words.loss_finding(by_name), training_words.accuracy_finding(by_name))
 st.markdown("\n".join(f"- {term}" for term in training_words.terms(first)))
 for line in training_words.equations(first):
     st.latex(line)
@@ -237,7 +241,7 @@ page.notice(
     "Nobody tells the heads where to look. Only the answers are right or wrong; where to look is learned from that.",
     "A row of a head sums to 1: what it puts on one letter it takes from the others. Two questions about two places "
     "are a reason to have two heads.",
-    "Without positional encoding the letters are a heap: which is the previous one, or the one at the other end, "
+    "Without positional encoding the letters have no order: which is the previous one, or the one at the other end, "
     "cannot be learned. Which one is marked can.",
     "Every switch can be tried beside the run as it is: choose what to change under *Beside it*, and train both.",
 )

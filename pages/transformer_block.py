@@ -21,7 +21,13 @@ settings = controls.open_page(
         controls.slider("d_ff", "Feed-forward width d_ff", 4, 256, step=4, default=16),
         controls.switch("residual", "Residual connections", default=True),
         controls.switch("norm", "LayerNorm", default=True),
-        controls.option("order", "Order", ["post-norm", "pre-norm"], default="post-norm", only_if=lambda s: s.norm),
+        controls.option(
+            "order",
+            "Order",
+            ["post-norm", "pre-norm"],
+            default="post-norm",
+            help="Where LayerNorm stands. Without it, only the comparisons below depend on this.",
+        ),
         controls.option("activation", "Activation", ["ReLU", "GELU"], default="ReLU"),
         controls.switch("output_projection", "Output projection W_O", default=False),
         controls.switch("causal", "Causal mask: nobody looks ahead", default=False),
@@ -146,7 +152,11 @@ st.dataframe(
     block_figures.tensor_table(tensors),
     hide_index=True,
     height="content",
-    column_config={name: st.column_config.NumberColumn(format="localized") for name in ("parameters", "multiply-adds")},
+    column_config={
+        "shape": st.column_config.Column(width="small"),
+        "parameters": st.column_config.NumberColumn(format="localized", width="small"),
+        "multiply-adds": st.column_config.NumberColumn(format="localized", width="small"),
+    },
     alt="Every tensor with its shape, parameters and multiply-adds",
 )
 
@@ -181,7 +191,7 @@ st.header("How the gradient gets back")
 st.markdown(
     "Training asks of every parameter: how does the loss, which says how wrong the model is, change with it? The "
     "answer is its gradient. It is worked out backwards, from the output to block 1. Where it vanishes, a block no "
-    "longer hears what to change."
+    "longer told what to change."
 )
 lengths = {}
 if blocks > 1:

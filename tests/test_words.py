@@ -24,7 +24,7 @@ def test_row_finding_names_one_key_counts_ties_and_bounds_the_entropy():
         "The entropy says how widely it looks: 0.81 bits, between 0 (one key takes all) and 1.00 (all 2 alike)."
     )
     assert words.row_finding(np.array([0.4, 0.4, 0.2]), "1 a", KEYS, 1.5, ALL_KEYS).startswith(
-        "Token 1 “a” looks most at 2 keys alike, 0.40 each."
+        "Token 1 “a” looks most at 2 keys alike (1 “a”, 2 “b”), 0.40 each."
     )
     assert words.row_finding(np.full(3, 1 / 3), "1 a", KEYS, 1.585, ALL_KEYS).startswith(
         "Token 1 “a” gives the same weight, 0.33, to each of 3 keys."

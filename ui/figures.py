@@ -408,6 +408,8 @@ def _colours(kind: str, end: float, unit: str) -> dict[str, Any]:
             y=0.999,  # from 1 on, Plotly moves the axis title up among the tick labels, as if it were the figure's
             yanchor="bottom",
             thickness=12,
+            len=1,
+            xpad=0,
             tickfont=dict(size=TICK_FONT),
         ),
     )

@@ -93,7 +93,7 @@ def mean_finding(mean: MeanMap, labels: Sequence[str]) -> str:
         whose = f"{'Both' if len(labels) == 2 else 'All'} heads are equally far from it: in each"
     share = mean.distances[nearest]
     moved = f"{share:.0%}" if share >= 0.01 else "less than 1%"
-    return f"This map is no head's. {whose}, {moved} of a row's weight, on average, lies on other tokens."
+    return f"No head has this map. {whose}, {moved} of a row's weight, on average, lies on other tokens."
 
 
 def heads_in_a_row(heads: int) -> str:

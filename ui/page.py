@@ -67,7 +67,7 @@ def findings(*sentences: str) -> DeltaGenerator:
 
 def random_weights(*, again: bool = False) -> None:
     """Said beside every picture whose weights were drawn, not learned; `again`: in short, where it was said before."""
-    whole = "Random weights: who looks at whom means nothing yet. How the numbers come about is what to see."
+    whole = "Random weights: who looks at whom means nothing yet. Look at how the numbers come about."
     st.caption("Random weights." if again else whole)
 
 

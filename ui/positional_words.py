@@ -37,7 +37,7 @@ NOTHING_TO_READ = {
 }
 _LAST_LINE = {
     "none": "Choose another scheme at the top, and shuffle again.",
-    "sinusoidal": "Make the embeddings larger: the words drown the positions, which become harder to read back.",
+    "sinusoidal": "Make the embeddings larger: the positions become harder to read back.",
     "table": "A random table knows that two positions differ, not that they are near. Sines and cosines know both.",
     "rope": "RoPE cares about the difference of two positions alone, "
     "so two words score the same early and late in a text.",
@@ -138,10 +138,10 @@ def near_and_far(similar: ByOffset, scheme: str, d_model: int) -> list[str]:
     fall = (
         f"It does not simply fall with distance: at distance {again} it rises again for the first time."
         if again
-        else f"Up to distance {len(right) - 1}, the largest here, it only falls."
+        else f"It falls with the distance, up to the largest one here, {len(right) - 1}."
     )
     if similar.spread < ROUNDING * d_model:
-        alone = "Both sides are alike, and all pairs at the same distance have the same similarity."
+        alone = "The curve is the same on both sides, and all pairs at one distance have the same similarity."
     else:
         alone = (
             f"At the same distance, pairs differ by up to {similar.spread:.2g}: "
@@ -204,10 +204,10 @@ def moved(result: Shuffle, names: Sequence[str], *, mirrored_alibi: bool) -> str
     if largest >= ROUNDING:
         changed = names[int(result.differences.argmax())]
         return (
-            "The rows did not move with their tokens: order shows. "
-            f"The output of token {token(changed)} changed most, by up to {number(largest)}."
+            "The outputs changed with the order. "
+            f"That of token {token(changed)} changed most, by up to {number(largest)}."
         )
-    text = f"The rows moved with their tokens. Largest difference: {number(largest)}{_rounding(largest)}."
+    text = f"Each token has the same output in both orders. Largest difference: {number(largest)}{_rounding(largest)}."
     if mirrored_alibi:
         text += (
             " The new order is the old one read backwards. That keeps every distance, and ALiBi without a mask knows "

@@ -97,7 +97,7 @@ def letters_read(text: str, task: Task) -> list[int] | None:
 def letters_needed(text: str, task: Task) -> str:
     """What is wrong with a sequence that `letters_read` cannot read."""
     return (
-        f"“{text}” is no sequence for this model: it reads {task.seq_len} letters from A to "
+        f"“{text}” cannot be read by this model: it reads {task.seq_len} letters from A to "
         f"{ALPHABET[task.letters - 1]}. An example is shown instead."
     )
 
@@ -107,14 +107,17 @@ def marked_names(names: Sequence[str], mark: int | None) -> list[str]:
     return [f"{name} {MARK}" if place == mark else name for place, name in enumerate(names)]
 
 
-def answers_finding(trace: Trace, settings: Settings) -> str:
-    """How many answers of a trained model to one sequence are right."""
+def answers_finding(trace: Trace, settings: Settings, off: Sequence[str]) -> str:
+    """How many answers of a trained model to one sequence are right. Args: off, the names of the heads that are off."""
     task = TASKS[settings.task]
     asked = trace.expected >= 0  # (n, questions)
     right = (trace.answers == trace.expected) & asked
     counts = zip(task.questions, right.sum(axis=0).tolist(), asked.sum(axis=0).tolist(), strict=True)
     said = [f"{hits} of {all_asked} “{question}”" for question, hits, all_asked in counts]
-    return f"Right answers: {', '.join(said)}." + (f" {MARK} stands at the marked letter." if task.marked else "")
+    without = f" without {' and '.join(off)}" if off else ""
+    return f"Right answers{without}: {', '.join(said)}." + (
+        f" {MARK} stands at the marked letter." if task.marked else ""
+    )
 
 
 def answers_table(trace: Trace, settings: Settings, names: Sequence[str]) -> pd.DataFrame:
@@ -213,10 +216,9 @@ def learned_finding(shown: Snapshot, settings: Settings) -> str:
     named = list(zip(task.questions, shown.accuracies, strict=True))
     learned = [f"“{question}”" for question, share in named if share >= LEARNED]
     missing = [f"“{question}”" for question, share in named if share < LEARNED]
-    after = f" after {shown.step:,} steps" if shown.step else ""
-    said = [f"Learned{after}: {' and '.join(learned)}."] if learned else []
-    if missing:
-        said.append(f"Not learned{'' if learned else after or ' yet'}: {' and '.join(missing)}.")
+    said = [f"learned: {' and '.join(learned)}"] if learned else []
+    said += [f"not learned: {' and '.join(missing)}"] if missing else []
+    said = [f"At step {shown.step:,} {'; '.join(said)}."]
     return " ".join([*said, f"Guessing gives {percent(1 / task.letters)}."])
 
 
@@ -234,9 +236,8 @@ def one_head(settings: Settings) -> list[str]:
     if settings.task != "two questions at once" or settings.heads * settings.layers > 1:
         return []
     return [
-        "One head has one map for both questions. More steps can help, and need not: in a trial with five seeds and "
-        "all else at its default, “previous” got beyond 35 % in one of five runs of 600 steps, and in two of five of "
-        "2,000 steps, there to 97 % and more."
+        "One head has one map for both questions. More steps can help, but need not. In a trial with five seeds, "
+        "“previous” was above 35 % in one run after 600 steps, and in two runs, there above 97 %, after 2,000 steps."
     ]
 
 
@@ -246,7 +247,7 @@ def state_finding(run: Run) -> str:
     if run.failure:
         return run.failure
     if run.finished:
-        return f"Trained: {settings.steps:,} steps."
+        return f"Trained: {settings.steps:,} steps. To watch it learn again, press Reset and then Train."
     if step:
         return (
             f"Paused after {step:,} of {settings.steps:,} steps. Train goes on from here; Reset goes back to the start."

@@ -52,7 +52,9 @@ def row_sums(weights: Array) -> str:
     if empty == len(weights):
         return "No token may look at anything: every row is all zeros."
     if not empty:
-        return f"Each of the {len(weights)} rows sums to 1." if len(weights) > 1 else "The row sums to 1."
+        return (
+            f"Each of the {len(weights)} rows sums to 1, before rounding." if len(weights) > 1 else "The row sums to 1."
+        )
     return f"Rows of zeros, where a token may look at nothing: {empty} of {len(weights)}. Every other row sums to 1."
 
 
@@ -68,7 +70,9 @@ def row_finding(weights: Array, query: str, keys: Sequence[str], entropy: float,
     if alike == may:
         found = f"Token {token(query)} gives the same weight, {weights[best]:.2f}, to each of {may} keys. "
     elif alike > 1:
-        found = f"Token {token(query)} looks most at {alike} keys alike, {weights[best]:.2f} each. "
+        first = np.flatnonzero(np.isclose(weights, weights[best], rtol=1e-9, atol=0))[:3]
+        places = ", ".join(token(keys[place]) for place in first) + (", …" if alike > 3 else "")
+        found = f"Token {token(query)} looks most at {alike} keys alike ({places}), {weights[best]:.2f} each. "
     else:
         found = f"Token {token(query)} looks most at token {token(keys[best])}: {weights[best]:.2f}. "
     return (

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core import attention, draws, multi_head, trained
+from core import attention, draws, multi_head, trained, training
 from tests.pages.charts import array, cells, control, open_page, specs, texts
 from ui import controls, multi_head_figures, multi_head_words
 from ui.link import read_link, resolve, write_link
@@ -177,7 +177,7 @@ def test_mean_says_how_near_the_nearest_head_is() -> None:
 
 def test_two_heads_are_equally_far_from_their_mean() -> None:
     shown = texts(open_page(PAGE))
-    assert "This map is no head's. Both heads are equally far from it: in each," in shown
+    assert "No head has this map. Both heads are equally far from it: in each," in shown
     assert "nearest is" not in shown
 
 
@@ -245,6 +245,19 @@ def test_trained_heads_say_what_each_of_them_looks_at() -> None:
     assert "of its weight on the previous letter." in shown
 
 
+def test_answers_without_a_trained_head_are_those_of_the_silenced_model() -> None:
+    shown = texts(open_page(PAGE, **TRAINED, off="1"))
+    settings, parameters = trained.load("two questions at once")
+    letters, width = training.examples(settings).letters[0], settings.d_model // settings.heads
+    parameters["0.w_o"][:width] = 0  # head 1 looks at the mark
+    trace = trained.trace(parameters, settings, letters.tolist(), 5)
+    marked = int((trace.answers == trace.expected)[:, 1].sum())
+    assert marked < 12
+    assert f"Right answers without head 1: {(trace.answers == trace.expected)[1:, 0].sum()} of 11 “previous”," in shown
+    assert f", {marked} of 12 “marked”." in shown
+    assert "Right answers: 11 of 11 “previous”, 12 of 12 “marked”." in texts(open_page(PAGE, **TRAINED))
+
+
 def test_a_trained_model_has_its_own_alphabet_sizes_and_seed() -> None:
     at = open_page(PAGE, **TRAINED)
     assert {slider.key for slider in at.slider} == {"example", "mark"}
@@ -257,7 +270,7 @@ def test_letters_that_the_model_does_not_know_are_answered_with_one_sentence_and
     at = open_page(PAGE, **TRAINED, letters="<b>x $y$")
     assert not at.exception
     assert at.text_input(key="letters").value == "<b>x $y$"
-    message = "“<b>x $y$” is no sequence for this model: it reads 12 letters from A to L. An example is shown instead."
+    message = "“<b>x $y$” cannot be read by this model: it reads 12 letters from A to L. An example is shown instead."
     assert message in [text.value for text in at.text]
     np.testing.assert_array_equal(cells(at, "one_head"), cells(open_page(PAGE, **TRAINED), "one_head"))
 

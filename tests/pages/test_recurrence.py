@@ -73,18 +73,20 @@ def test_cost_table_and_findings() -> None:
     assert row(at, "Multiply-adds: projections") == ["none", "4·n·d² = 640,000"]
     assert row(at, "Multiply-adds: mixing (scores, weighted sums)") == ["none", "2·n²·d = 800,000"]
     assert row(at, "Multiply-adds: all") == ["2·n·d² = 320,000", "1,440,000"]
-    assert row(at, "Sequential steps, the sequence being given") == ["n = 100", "1"]
-    assert row(at, "Sequential steps, writing n new tokens") == ["n = 100", "n = 100"]
+    assert row(at, "Sequential steps to read a given sequence") == ["n = 100", "1"]
+    assert row(at, "Sequential steps to write n new tokens") == ["n = 100", "n = 100"]
     assert row(at, "Longest path between two tokens") == ["n − 1 = 99", "1"]
     assert row(at, "Entries of the attention map") == ["none", "n² = 10,000"]
     assert "4.5 times the multiply-adds of this RNN" in texts(at)
-    assert "costs more than the RNN. It costs as much as the RNN at n = d = 40" in texts(at)
-    assert "projections at n = 2d = 80" in texts(at)
+    assert "costs more than the RNN at n = 100 and d = 40. The two are equal at n = d = 40" in texts(at)
+    assert "projections are equal at n = 2d = 80" in texts(at)
 
 
 @pytest.mark.parametrize(("n", "said"), [(39, "less than"), (40, "as much as"), (41, "more than")])
 def test_mixing_beside_the_rnn(n: int, said: str) -> None:
-    assert f"costs {said} the RNN." in recurrence_words.cost_findings(costs(n, 40), crossings(40))[1]
+    assert (
+        f"costs {said} the RNN at n = {n} and d = 40." in recurrence_words.cost_findings(costs(n, 40), crossings(40))[1]
+    )
 
 
 @pytest.mark.parametrize("d_model", [4, 8, 128])

@@ -135,7 +135,7 @@ def test_the_default_run_says_which_head_does_what() -> None:
     assert for_marked.head != for_previous.head
     for reading, place in ((for_marked, "marked"), (for_previous, "previous")):
         assert f"head {reading.head + 1} puts {reading.on[place]:.2f} of its weight on the {place} letter" in said
-    assert "Learned after 400 steps: “previous” and “marked”." in texts(at)
+    assert "At step 400 learned: “previous” and “marked”." in texts(at)
     table = next(frame.value for frame in at.dataframe if "itself" in frame.value.columns)
     for reading in found:
         assert dict(table.loc[f"Head {reading.head + 1}"]) == reading.on
@@ -143,7 +143,7 @@ def test_the_default_run_says_which_head_does_what() -> None:
 
 def test_one_head_learns_one_question_and_the_page_says_so() -> None:
     at = press(open_page(PAGE, heads="1"), "train")
-    assert "Learned after 400 steps: “marked”. Not learned: “previous”. Guessing gives 8.3 %." in texts(at)
+    assert "At step 400 learned: “marked”; not learned: “previous”. Guessing gives 8.3 %." in texts(at)
     assert "One head has one map for both questions." in texts(at)
     assert "One head has one map" not in texts(open_page(PAGE))
 
@@ -431,9 +431,9 @@ def test_weights_that_are_no_numbers_are_not_told() -> None:
 @pytest.mark.parametrize(
     ("accuracies", "said"),
     [
-        ((0.99, 1.0), "Learned after 20 steps: “previous” and “marked”. Guessing gives 8.3 %."),
-        ((0.9899, 1.0), "Learned after 20 steps: “marked”. Not learned: “previous”. Guessing gives 8.3 %."),
-        ((0.5, 0.5), "Not learned after 20 steps: “previous” and “marked”. Guessing gives 8.3 %."),
+        ((0.99, 1.0), "At step 20 learned: “previous” and “marked”. Guessing gives 8.3 %."),
+        ((0.9899, 1.0), "At step 20 learned: “marked”; not learned: “previous”. Guessing gives 8.3 %."),
+        ((0.5, 0.5), "At step 20 not learned: “previous” and “marked”. Guessing gives 8.3 %."),
     ],
 )
 def test_learned_means_99_percent(accuracies: tuple[float, ...], said: str) -> None:
