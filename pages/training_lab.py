@@ -53,16 +53,18 @@ def use_best(best: Settings) -> None:
 
 
 def place_run(settings: Settings, legend: bool) -> Slots:
-    """The layout of a run: its maps at the left, its answers at the right."""
+    """The layout of a run: its maps, and below them its answers."""
     questions, judged = TASKS[settings.task].questions, training.examples(settings)
-    left, right = st.columns(2)
-    with right:
+    maps = st.container()
+    left, right = st.columns([3, 2])
+    with left:
         example = st.container()
         if legend:
             st.caption(training_words.legend(judged, settings))
+    with right:
         metrics = st.columns(len(questions))
     named = dict(zip(questions, metrics, strict=True))
-    return {"maps": left, "heads": left, "example": example, "learned": right, **named}
+    return {"maps": maps, "heads": maps, "example": example, "learned": right, **named}
 
 
 def draw_run(run: Run, step: int, slots: Slots, key: str) -> None:

@@ -196,6 +196,7 @@ def attention_map(
         showlegend=False,
         shapes=[] if highlight is None else [_frame(highlight, weights.shape[1])],
     )
+    layout["coloraxis"]["colorbar"] |= dict(len=0.74, x=0, xanchor="left")  # as wide as the map
     height = _BAR_ABOVE + _TITLE_BELOW + max(160, min(480, _ROW_HEIGHT * len(queries)))
     return finish(dict(data=[cells, *notes], layout=layout), height, top=_BAR_ABOVE)
 
