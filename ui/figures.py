@@ -188,7 +188,7 @@ def attention_map(
         beside |= dict(range=[0, max(1.0, float(np.log2(weights.shape[1])))], title=_title("bits"))
     if max(weights.shape) > CELL_TEXT_UP_TO:
         cells.pop("texttemplate")
-    layout = dict(
+    layout: dict[str, Any] = dict(
         xaxis=_ticks(keys) | dict(domain=[0, 0.74], title=_title(x_title)),
         xaxis2=beside,
         yaxis=_ticks(queries) | dict(autorange="reversed", title=_title("query token")),
