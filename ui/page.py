@@ -107,7 +107,7 @@ def take_away(settings: Settings, arrays: Mapping[str, np.ndarray], tables: Mapp
         st.code(address, language=None, wrap_lines=True)
 
         st.markdown("**The script** computes all of this page's arrays; Python with numpy is all it needs.")
-        text = scripts.SCRIPTS[name](settings)
+        text = scripts.SCRIPTS[name](settings, arrays)
         with st.container(horizontal=True):
             save("Script (.py)", text, f"{called()}.py", "text/x-python")
             save("Notebook (.ipynb)", lambda: notebook(text), f"{called()}.ipynb", "application/x-ipynb+json")

@@ -41,6 +41,33 @@ SETTINGS: dict[str, list[dict[str, str]]] = {
         {"sentence": "dog", "cross": "true", "source_len": "64", "seed": "9999"},
         {"seq_len": "9", "cross": "true", "source": "dog bites man", "scaling": "false"},
     ],
+    "positional_encoding": [
+        {},
+        {"seq_len": "2", "d_model": "2", "permutation": "rotated"},
+        {"seq_len": "128", "d_model": "128", "scheme": "table", "seed": "5", "embedding_scale": "5"},
+        {"scheme": "rope", "d_model": "17", "causal": "true", "permutation": "shuffled", "seed": "9999"},
+        {"scheme": "alibi", "alibi_head": "8", "d_model": "3", "permutation": "first two swapped"},
+        {"sentence": TYPED, "scheme": "rope", "d_model": "64", "permutation": "shuffled", "seed": "11"},
+        {"sentence": TYPED, "scheme": "none", "d_model": "33", "seed": "2"},
+        {"sentence": "dog", "d_model": "9", "embedding_scale": "0.1"},
+        {"sentence": "dog bites dog", "scheme": "alibi"},
+        {"sentence": "dog bites man", "scheme": "table", "d_model": "127", "causal": "true"},
+        {"seq_len": "64", "d_model": "2", "scheme": "rope"},
+        {"permutation": "shuffled", "seed": "3", "scheme": "alibi", "causal": "true", "alibi_head": "3"},
+    ],
+    "multi_head_attention": [
+        {},
+        {"seq_len": "2", "d_model": "4", "heads": "4", "off": "1,4"},
+        {"seq_len": "64", "d_model": "64", "heads": "32", "head": "32", "weight_scale": "1", "causal": "true"},
+        {"d_model": "18", "heads": "3", "off": "2", "seed": "9999"},
+        {"heads_from": "built by hand", "d_model": "6", "causal": "true", "head": "3"},
+        {"heads_from": "built by hand", "sentence": TYPED, "d_model": "36", "off": "1,2,3", "seed": "4"},
+        {"sentence": "dog", "d_model": "6", "heads": "1"},
+        {"heads_from": "built by hand", "seq_len": "64", "d_model": "64"},
+        {"heads_from": "trained", "off": "1", "mark": "12"},
+        {"heads_from": "trained", "model": "induction", "layer": "2", "letters": "ABCDABCDABCDABCD"},
+        {"heads_from": "trained", "model": "induction", "example": "16", "off": "1"},
+    ],
 }
 # Runs each script, or each notebook cell by cell, as a program of its own, and keeps its arrays.
 RUNNER = """
@@ -102,11 +129,9 @@ def assert_same(made: Mapping[str, np.ndarray], page_arrays: Mapping[str, np.nda
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_each_script_gives_the_arrays_of_its_page(
-    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_each_script_gives_the_arrays_of_its_page(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     taken = [take(monkeypatch, name, link) for link in SETTINGS[name]]
-    made = run([SCRIPTS[name](each.settings) for each in taken], tmp_path)
+    made = run([SCRIPTS[name](each.settings, each.arrays) for each in taken], tmp_path)
     for link, each, arrays in zip(SETTINGS[name], taken, made, strict=True):
         assert_same(arrays, each.arrays, link)
         assert str(arrays["printed"]).strip()
@@ -118,7 +143,7 @@ def test_each_notebook_runs_cell_by_cell_and_gives_the_same(
 ) -> None:
     links = [SETTINGS[name][0], SETTINGS[name][5]]
     taken = [take(monkeypatch, name, link) for link in links]
-    books = [notebook(SCRIPTS[name](each.settings)) for each in taken]
+    books = [notebook(SCRIPTS[name](each.settings, each.arrays)) for each in taken]
     for link, each, arrays in zip(links, taken, run(books, tmp_path, "ipynb"), strict=True):
         assert_same(arrays, each.arrays, link)
     read = json.loads(books[0])

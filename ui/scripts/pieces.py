@@ -1,11 +1,11 @@
 """The functions that the scripts to take away are put together from, as a learner reads them.
 
 They compute what core computes, without its checks of the input; tests run the scripts and compare every array. A
-script takes the source of the functions it needs, so each one uses numpy, `hashlib`, `erf` and other pieces alone.
+script takes the source of the functions it needs, so each one uses numpy, `hashlib`, `base64` and other pieces alone.
 """
 
+import base64
 import hashlib
-from math import erf
 
 import numpy as np
 
@@ -116,3 +116,125 @@ def entropy(weights):
     """(..., n) -> (...): how widely each row looks, in bits."""
     logarithms = np.log2(weights, out=np.zeros_like(weights), where=weights > 0)
     return np.abs(np.sum(weights * logarithms, axis=-1))
+
+
+# --- positions -------------------------------------------------------------------------------------------------------
+
+
+def frequencies(d_model):
+    """(ceil(d/2),) angle by which each sine-cosine pair turns from one position to the next."""
+    return np.exp(np.arange(0, d_model, 2) * -(np.log(10000.0) / d_model))
+
+
+def waves(positions, d_model):
+    """(m, d_model) sines and cosines at any positions (m,): PE(p, 2i) = sin(p / 10000^(2i/d)), PE(p, 2i+1) = cos."""
+    angles = positions[:, np.newaxis] * frequencies(d_model)  # (m, ceil(d/2))
+    encoding = np.zeros((len(positions), d_model))
+    encoding[:, 0::2] = np.sin(angles)
+    encoding[:, 1::2] = np.cos(angles[:, : d_model // 2])
+    return encoding
+
+
+def rotate(x):
+    """RoPE: turn dimensions (2i, 2i+1) of row p by the angle p * frequency_i. x: (..., n, d)."""
+    n, width = x.shape[-2:]
+    paired = width - width % 2  # the last of an odd width has no partner
+    angles = np.arange(n)[:, np.newaxis] * frequencies(width)[: paired // 2]  # (n, pairs)
+    even, odd = x[..., 0:paired:2], x[..., 1:paired:2]
+    turned = x.copy()
+    turned[..., 0:paired:2] = even * np.cos(angles) - odd * np.sin(angles)
+    turned[..., 1:paired:2] = even * np.sin(angles) + odd * np.cos(angles)
+    return turned
+
+
+def alibi_bias(n, slope):
+    """(n, n) ALiBi: added to the scaled scores, -slope times the distance."""
+    places = np.arange(n)
+    return -slope * np.abs(places[:, np.newaxis] - places)
+
+
+def by_offset(values):
+    """Mean, smallest and largest value on each diagonal of an (n, n) matrix, (2n - 1,) each."""
+    diagonals = [values.diagonal(offset) for offset in range(1 - len(values), len(values))]
+    return tuple(np.array([read(diagonal) for diagonal in diagonals]) for read in (np.mean, np.min, np.max))
+
+
+def nearest_encoding(x, encoding):
+    """(n,) which row of encoding lies nearest to each row of x + encoding: a guess of the token's position."""
+    total = x + encoding
+    squares = (total**2).sum(-1)[:, np.newaxis] - 2 * total @ encoding.T + (encoding**2).sum(-1)
+    return np.sqrt(np.maximum(squares, 0)).argmin(axis=-1)
+
+
+# --- many heads ------------------------------------------------------------------------------------------------------
+
+
+def unpack(text, *shape):
+    """An array from base64 text: 32-bit floats, row by row."""
+    return np.frombuffer(base64.b64decode(text), dtype="<f4").reshape(shape)
+
+
+def one_back(width):
+    """(width, width) matrix R that turns each sine-cosine pair back by its angle: waves(p) R = waves(p - 1)."""
+    even, angles = np.arange(0, width - 1, 2), frequencies(width - width % 2)
+    turn = np.zeros((width, width))
+    turn[even, even] = turn[even + 1, even + 1] = np.cos(angles)
+    turn[even + 1, even] = -np.sin(angles)  # sin(p - 1) = sin p cos 1 - cos p sin 1
+    turn[even, even + 1] = np.sin(angles)  # cos(p - 1) = cos p cos 1 + sin p sin 1
+    return turn
+
+
+def built_heads(sentence, d_model, seed):
+    """Three heads that are written down, not learned: previous token, first token, same word.
+
+    The first half of a token's numbers is its word, the second half its position.
+    """
+    n, d_k = len(sentence), d_model // 2
+    words = word_vectors(sentence, d_k, seed)
+    words *= np.sqrt(d_k) / np.linalg.norm(words, axis=-1, keepdims=True)
+    paired = d_k - d_k % 2  # positions come in sine-cosine pairs
+    places = np.zeros((n, d_k))
+    places[:, :paired] = waves(np.arange(n), paired)
+    x = np.concatenate([words, places], axis=-1)  # (n, d_model)
+
+    word_part, place_part = np.split(np.eye(d_model), 2, axis=1)  # (d_model, d_k) each: which half is looked at
+    perfect = 100 * np.sqrt(d_k)  # the score of a perfect match, before scaling
+    by_place, by_word = perfect / (paired / 2), perfect / d_k
+    nothing = np.zeros((d_model, d_k))
+    w_q = np.concatenate([place_part @ one_back(d_k) * by_place, nothing, word_part * by_word], axis=-1)
+    w_k = np.concatenate([place_part, place_part, word_part], axis=-1)
+    w_v = np.concatenate([word_part, word_part, word_part], axis=-1)
+    b_q = np.concatenate([np.zeros(d_k), places[0] * by_place, np.zeros(d_k)])  # everyone asks for position 0
+    return x, w_q, w_k, w_v, output_projection(3 * d_k, d_model, seed), b_q
+
+
+def split_heads(x, heads):
+    """(n, heads * d_k) -> (heads, n, d_k): head h gets the h-th slice of the columns."""
+    n, width = x.shape
+    return x.reshape(n, heads, width // heads).transpose(1, 0, 2)
+
+
+def merge_heads(x):
+    """(heads, n, d_k) -> (n, heads * d_k): the slices side by side."""
+    heads, n, d_k = x.shape
+    return x.transpose(1, 0, 2).reshape(n, heads * d_k)
+
+
+def look_at(weights):
+    """(heads, 5) what each head looks at, means over the query tokens. weights: (heads, n, n).
+
+    Entropy in bits, distance in tokens, weight on the token itself, on the previous one, on the first one.
+    """
+    heads, n, _ = weights.shape
+    places = np.arange(n)
+    distance = np.abs(places[:, np.newaxis] - places)  # (n, n)
+    return np.stack(
+        [
+            entropy(weights).mean(axis=-1),
+            (weights * distance).sum(axis=-1).mean(axis=-1),
+            weights[:, places, places].mean(axis=-1),
+            weights[:, places[1:], places[:-1]].mean(axis=-1) if n > 1 else np.zeros(heads),
+            weights[:, :, 0].mean(axis=-1),
+        ],
+        axis=1,
+    )

@@ -1,8 +1,12 @@
 """The script of the page "Recurrence or all at once"."""
 
+from collections.abc import Mapping
+
+import numpy as np
+
 from ui.control_kinds import Settings
 from ui.scripts import pieces
-from ui.scripts.writing import script, sequence
+from ui.scripts.writing import Piece, script, sequence
 
 _CALLS = """
 # %% What each costs
@@ -38,7 +42,7 @@ for place in range(SEQ_LEN):
 """
 
 
-def write(settings: Settings) -> str:
+def write(settings: Settings, _: Mapping[str, np.ndarray]) -> str:
     """The script at these settings of the page."""
     constants, draw, x = sequence(settings)
     constants += f"""
@@ -46,7 +50,7 @@ D_MODEL = {settings.d_model}
 GAIN = {settings.gain}  # of the recurrent weights
 WEIGHT_SCALE = {settings.weight_scale}  # size of the attention weights
 SEED = {settings.seed}"""
-    functions = [
+    functions: list[Piece] = [
         *draw,
         pieces.recurrent_weights,
         pieces.attention_weights,

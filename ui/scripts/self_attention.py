@@ -1,8 +1,12 @@
 """The script of the page on self-attention."""
 
+from collections.abc import Mapping
+
+import numpy as np
+
 from ui.control_kinds import Settings
 from ui.scripts import pieces
-from ui.scripts.writing import script, sequence, words
+from ui.scripts.writing import Piece, script, sequence, words
 
 _CALLS = """
 # %% From X to queries, keys and values
@@ -39,7 +43,7 @@ show("their sum", shares_of_values.sum(axis=0))
 """
 
 
-def write(settings: Settings) -> str:
+def write(settings: Settings, _: Mapping[str, np.ndarray]) -> str:
     """The script at these settings of the page."""
     constants, draw, x = sequence(settings)
     source = ""
@@ -59,7 +63,7 @@ TEMPERATURE = {settings.temperature}  # scores are divided by it
 WEIGHT_SCALE = {settings.weight_scale}  # size of the random weights
 SEED = {settings.seed}
 QUERY = {settings.query}  # the token whose row is worked out at the end, from 1"""
-    functions = [*dict.fromkeys(draw), pieces.attention_weights, pieces.softmax, pieces.entropy]
+    functions: list[Piece] = [*dict.fromkeys(draw), pieces.attention_weights, pieces.softmax, pieces.entropy]
     parts = {
         "@X@": x,
         "@SOURCE@": source,

@@ -9,6 +9,8 @@ from typing import Any
 from ui.control_kinds import Settings
 from ui.scripts import pieces
 
+Piece = Callable[..., Any]  # a function of `pieces`
+
 CELL = "# %% "  # begins a cell; editors that know this mark run a script cell by cell
 _SHOW = '''
 
@@ -21,9 +23,7 @@ np.set_printoptions(precision=4, suppress=True, linewidth=120, threshold=20_000)
 '''
 
 
-def script(
-    title: str, constants: str, functions: Sequence[Callable[..., Any]], calls: str, *, imports: Sequence[str] = ()
-) -> str:
+def script(title: str, constants: str, functions: Sequence[Piece], calls: str, *, imports: Sequence[str] = ()) -> str:
     """A whole script.
 
     Args:
@@ -61,11 +61,11 @@ def notebook(text: str) -> str:
 
 
 def _cell(kind: str, text: str) -> dict[str, Any]:
-    ran = {"execution_count": None, "outputs": []} if kind == "code" else {}
+    ran: dict[str, Any] = {"execution_count": None, "outputs": []} if kind == "code" else {}
     return {"cell_type": kind, "metadata": {}, "source": text.strip().splitlines(keepends=True), **ran}
 
 
-def sequence(settings: Settings) -> tuple[str, list[Callable[..., Any]], str]:
+def sequence(settings: Settings) -> tuple[str, list[Piece], str]:
     """The constants of the page's sequence, the function that draws it, and the call that makes X from it."""
     if settings.tokens:
         return (
