@@ -11,9 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from core import block, draws, gradients
 from tests.conftest import ROOT
 from tests.pages.charts import open_page
 from ui import page
+from ui.block_words import with_and_without
 from ui.control_kinds import Settings
 from ui.scripts import SCRIPTS
 from ui.scripts.writing import notebook
@@ -68,6 +70,17 @@ SETTINGS: dict[str, list[dict[str, str]]] = {
         {"heads_from": "trained", "model": "induction", "layer": "2", "letters": "ABCDABCDABCDABCD"},
         {"heads_from": "trained", "model": "induction", "example": "16", "off": "1"},
     ],
+    "transformer_block": [
+        {},
+        {"seq_len": "2", "d_model": "4", "heads": "4", "d_ff": "4", "norm": "false", "compare": "true"},
+        {"blocks": "24", "d_model": "32", "d_ff": "128", "order": "pre-norm", "block": "24", "layer_norm": "second"},
+        {"blocks": "3", "activation": "GELU", "output_projection": "true", "causal": "true", "block": "2"},
+        {"blocks": "6", "residual": "false", "norm": "false", "weight_scale": "0.1", "compare": "true"},
+        {"sentence": TYPED, "blocks": "2", "d_model": "12", "heads": "3", "compare": "true", "seed": "9999"},
+        {"seq_len": "64", "d_model": "64", "d_ff": "256", "heads": "8", "order": "pre-norm", "activation": "GELU"},
+        {"sentence": "dog", "blocks": "2", "layer_norm": "second"},
+        {"blocks": "24", "weight_scale": "1", "d_model": "16", "heads": "2", "output_projection": "true"},
+    ],
 }
 # Runs each script, or each notebook cell by cell, as a program of its own, and keeps its arrays.
 RUNNER = """
@@ -121,11 +134,42 @@ def run(texts: list[str], folder: Path, ending: str = "py") -> list[dict[str, np
     return [dict(np.load(folder / f"{place}.npz")) for place in range(len(texts))]
 
 
-def assert_same(made: Mapping[str, np.ndarray], page_arrays: Mapping[str, np.ndarray], told: object) -> None:
-    assert set(page_arrays) <= set(made), (told, set(page_arrays) - set(made))
-    for name, array in page_arrays.items():
+def assert_same(made: Mapping[str, np.ndarray], taken: Taken, told: object) -> None:
+    assert set(taken.arrays) <= set(made), (told, set(taken.arrays) - set(made))
+    for name, array in taken.arrays.items():
         assert made[name].shape == np.shape(array), (told, name)
-        np.testing.assert_allclose(made[name], array, rtol=1e-9, atol=1e-12, err_msg=f"{told}: {name}")
+        if name == "gradient_lengths":
+            np.testing.assert_array_less(apart(made[name], array), known_to(taken), err_msg=f"{told}: {name}")
+        else:
+            np.testing.assert_allclose(made[name], array, rtol=1e-9, atol=1e-12, err_msg=f"{told}: {name}")
+
+
+def known_to(taken: Taken) -> np.ndarray:
+    """How well the page's own gradients are known: 1e-9, or worse where the rounding of the input is felt so far.
+
+    Script and core go back through the blocks by different operations. Without norms, 24 blocks can make the last bit
+    of the input a hundredth of the gradient.
+    """
+    s, x, page_lengths = taken.settings, taken.arrays["x"], taken.arrays["gradient_lengths"]
+    kind = block.Settings(s.heads, s.residual, s.norm, s.order, s.activation.lower(), s.output_projection, s.causal)
+    weights = [
+        gradients.block_weights(*draws.block_weights(s.d_model, s.d_ff, s.seed, s.weight_scale, block=i))
+        for i in range(s.blocks)
+    ]
+    direction = gradients.unit_direction(len(x), s.d_model, s.seed)
+    signs = np.random.default_rng(0).choice([-1, 1], x.shape)
+    felt = [
+        gradients.gradient_lengths(x * (1 + 4e-16 * signs), weights, other, direction)[: s.blocks]
+        for other in with_and_without(kind).values()
+    ]
+    return np.maximum(1e-9, 30 * apart(np.stack(felt), page_lengths))
+
+
+def apart(values: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """How far values lie from others, as a share of these; 0 where they are equal, or neither is a finite number."""
+    alike = (values == others) | ~(np.isfinite(values) | np.isfinite(others))
+    with np.errstate(all="ignore"):
+        return np.where(alike, 0, np.nan_to_num(np.abs(values / others - 1), nan=np.inf))
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -133,7 +177,7 @@ def test_each_script_gives_the_arrays_of_its_page(name: str, monkeypatch: pytest
     taken = [take(monkeypatch, name, link) for link in SETTINGS[name]]
     made = run([SCRIPTS[name](each.settings, each.arrays) for each in taken], tmp_path)
     for link, each, arrays in zip(SETTINGS[name], taken, made, strict=True):
-        assert_same(arrays, each.arrays, link)
+        assert_same(arrays, each, link)
         assert str(arrays["printed"]).strip()
 
 
@@ -145,7 +189,7 @@ def test_each_notebook_runs_cell_by_cell_and_gives_the_same(
     taken = [take(monkeypatch, name, link) for link in links]
     books = [notebook(SCRIPTS[name](each.settings, each.arrays)) for each in taken]
     for link, each, arrays in zip(links, taken, run(books, tmp_path, "ipynb"), strict=True):
-        assert_same(arrays, each.arrays, link)
+        assert_same(arrays, each, link)
     read = json.loads(books[0])
     assert read["nbformat"] == 4
     assert len({cell["id"] for cell in read["cells"]}) == len(read["cells"])

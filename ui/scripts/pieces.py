@@ -1,11 +1,13 @@
 """The functions that the scripts to take away are put together from, as a learner reads them.
 
-They compute what core computes, without its checks of the input; tests run the scripts and compare every array. A
-script takes the source of the functions it needs, so each one uses numpy, `hashlib`, `base64` and other pieces alone.
+They compute what core computes, in its order of operations, without its checks of the input; tests run the scripts and
+compare every array. A script takes the source of the functions it needs, so each one uses numpy, the modules imported
+here and other pieces alone.
 """
 
 import base64
 import hashlib
+from math import erf, pi, sqrt
 
 import numpy as np
 
@@ -238,3 +240,136 @@ def look_at(weights):
         ],
         axis=1,
     )
+
+
+# --- the block -------------------------------------------------------------------------------------------------------
+
+
+def layer_norm(x):
+    """Each token's numbers (the last axis) brought to mean 0 and spread 1."""
+    return (x - x.mean(axis=-1, keepdims=True)) / np.sqrt(x.var(axis=-1, keepdims=True) + 1e-6)
+
+
+def relu(z):
+    """max(0, z)."""
+    return np.maximum(0, z)
+
+
+def relu_slope(z):
+    """The derivative of relu."""
+    return (z > 0).astype(float)
+
+
+def gelu(z):
+    """z times the normal distribution function of z, the exact form."""
+    return z * 0.5 * (1 + np.vectorize(erf, otypes=[float])(z / sqrt(2)))
+
+
+def gelu_slope(z):
+    """The derivative of gelu."""
+    return 0.5 * (1 + np.vectorize(erf, otypes=[float])(z / sqrt(2))) + z * np.exp(-0.5 * z * z) / sqrt(2 * pi)
+
+
+def transformer_block(x, weights, kind):
+    """One block with every stage by name. x: (n, d_model); weights: of `block_weights`."""
+    w_q, w_k, w_v, w_o, w_1, w_2 = weights
+    heads, d_k = kind["heads"], x.shape[1] // kind["heads"]
+    norm_before = kind["norm"] and kind["order"] == "pre-norm"
+    norm_after = kind["norm"] and kind["order"] == "post-norm"
+
+    entered_1 = layer_norm(x) if norm_before else x
+    queries, keys, values = (split_heads(entered_1 @ w, heads) for w in (w_q, w_k, w_v))  # (heads, n, d_k) each
+    scaled = queries @ keys.transpose(0, 2, 1) / sqrt(d_k)  # (heads, n, n)
+    masked = np.where(np.tri(len(x), dtype=bool), scaled, -np.inf) if kind["causal"] else scaled
+    attention = softmax(masked)  # (heads, n, n)
+    concatenated = merge_heads(attention @ values)  # (n, d_model)
+    computed_1 = concatenated @ w_o if kind["output_projection"] else concatenated
+    added_1 = x + computed_1 if kind["residual"] else computed_1
+    left_1 = layer_norm(added_1) if norm_after else added_1
+
+    entered_2 = layer_norm(left_1) if norm_before else left_1
+    before_activation = entered_2 @ w_1  # (n, d_model) @ (d_model, d_ff) -> (n, d_ff)
+    hidden = kind["activation"](before_activation)
+    computed_2 = hidden @ w_2  # (n, d_ff) @ (d_ff, d_model) -> (n, d_model)
+    added_2 = left_1 + computed_2 if kind["residual"] else computed_2
+    output = layer_norm(added_2) if norm_after else added_2
+    stages = locals()
+    return {name: stage for name, stage in stages.items() if isinstance(stage, np.ndarray) and name[:2] != "w_"}
+
+
+def final_norm(x, kind):
+    """What leaves the stack: in pre-norm one more norm follows the last block."""
+    return layer_norm(x) if kind["norm"] and kind["order"] == "pre-norm" else x
+
+
+def run_stack(x, all_weights, kind):
+    """The stages of every block, each fed with the output of the one before."""
+    blocks = []
+    for weights in all_weights:
+        blocks.append(transformer_block(x, weights, kind))
+        x = blocks[-1]["output"]
+    return blocks
+
+
+def alikeness(x):
+    """The cosine of the angle between two tokens, the mean over all pairs. x: (n, d_model)."""
+    x = x / (np.abs(x).max() or 1)
+    lengths = np.linalg.norm(x, axis=-1)
+    towards = x[lengths > 0] / lengths[lengths > 0][:, np.newaxis]  # a token of zeros has no direction
+    n = len(towards)
+    return (np.sum(towards.sum(axis=0) ** 2) - n) / (n * (n - 1)) if n > 1 else np.nan
+
+
+def depth(x, blocks):
+    """Spread and alikeness of the tokens, (blocks + 1,) each: of the input and of each block's output."""
+    states = [x, *(stages["output"] for stages in blocks)]
+    spread = np.array([state.std(axis=-1).mean() for state in states])
+    return spread, np.array([alikeness(state) for state in states])
+
+
+# --- the way back ----------------------------------------------------------------------------------------------------
+
+
+def layer_norm_backward(d_output, x):
+    """The gradient at the input x of a layer norm, from that at its output."""
+    normalised = layer_norm(x)
+    along = (d_output * normalised).mean(axis=-1, keepdims=True)
+    mean = d_output.mean(axis=-1, keepdims=True)
+    return (d_output - mean - normalised * along) / np.sqrt(x.var(axis=-1, keepdims=True) + 1e-6)
+
+
+def block_backward(d_output, stages, weights, kind):
+    """The gradient at a block's input, from that at its output: the steps of the block in reverse. (n, d_model)."""
+    w_q, w_k, w_v, w_o, w_1, w_2 = weights
+    norm_before = kind["norm"] and kind["order"] == "pre-norm"
+    norm_after = kind["norm"] and kind["order"] == "post-norm"
+
+    d_added = layer_norm_backward(d_output, stages["added_2"]) if norm_after else d_output
+    d_hidden = d_added @ w_2.T  # (n, d_ff)
+    d_x = (d_hidden * kind["slope"](stages["before_activation"])) @ w_1.T  # (n, d_model)
+    d_x = layer_norm_backward(d_x, stages["left_1"]) if norm_before else d_x
+    d_x = d_added + d_x if kind["residual"] else d_x  # the residual connection hands the gradient on as it is
+
+    d_added = layer_norm_backward(d_x, stages["added_1"]) if norm_after else d_x
+    d_mixed = split_heads(d_added @ w_o.T if kind["output_projection"] else d_added, kind["heads"])  # (heads, n, d_k)
+    queries, keys, values, attention = (stages[name] for name in ("queries", "keys", "values", "attention"))
+    d_attention = d_mixed @ values.transpose(0, 2, 1)  # (heads, n, n)
+    d_scores = attention * (d_attention - (d_attention * attention).sum(axis=-1, keepdims=True))
+    d_scores = d_scores / sqrt(queries.shape[-1])
+    d_x = merge_heads(d_scores @ keys) @ w_q.T
+    d_x = d_x + merge_heads(d_scores.transpose(0, 2, 1) @ queries) @ w_k.T
+    d_x = d_x + merge_heads(attention.transpose(0, 2, 1) @ d_mixed) @ w_v.T
+    d_x = layer_norm_backward(d_x, stages["x"]) if norm_before else d_x
+    return d_added + d_x if kind["residual"] else d_x
+
+
+def lengths_on_the_way_back(x, all_weights, kind, d_output):
+    """(blocks,) length of the gradient at the input of each block, going back from the stack's output."""
+    blocks = run_stack(x, all_weights, kind)
+    pre_norm = kind["norm"] and kind["order"] == "pre-norm"
+    d_x = layer_norm_backward(d_output, blocks[-1]["output"]) if pre_norm else d_output
+    lengths = []
+    for stages, weights in zip(reversed(blocks), reversed(all_weights), strict=True):
+        d_x = block_backward(d_x, stages, weights, kind)
+        lengths.append(np.linalg.norm(d_x))
+    return np.array(lengths[::-1])
