@@ -102,7 +102,7 @@ def take_away(settings: Settings, arrays: Mapping[str, np.ndarray], tables: Mapp
     title, called = navigation.entry(name).title, partial(files.file_name, name, link)
     save = partial(st.download_button, on_click="ignore", icon=":material/download:")  # what is saved needs no new run
     with box:
-        st.markdown("**The link** to this page with exactly these settings:")
+        st.markdown("**The link** to this page with exactly these settings. The sign at its right end copies it.")
         address = files.url(st.context.url or "", link)
         st.code(address, language=None, wrap_lines=True)
 
