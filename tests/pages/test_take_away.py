@@ -40,7 +40,7 @@ def test_opened_it_offers_the_script_the_numbers_every_figure_and_the_link(name:
     link, script = (code.value for code in at.code)
     assert dict(parse_qsl(urlsplit(link).query)) == {"sentence": "dog bites “man” & me", "seed": "3"}
     assert compile(script, name, "exec")
-    assert "SEED = 3" in script
+    assert "SEED = 3" in script.splitlines()
     labels = [button.proto.label for button in at.get("download_button")]
     assert labels[:3] == ["Script (.py)", "Notebook (.ipynb)", "All arrays (.npz)"]
     assert labels[-1] == "Figure (.html)"

@@ -27,31 +27,26 @@ concatenated = merge_heads(head_outputs)  # (n, heads * d_k)
 output = concatenated @ w_o  # (n, heads * d_k) @ (heads * d_k, d_model) -> (n, d_model)
 row_entropy = entropy(weights)  # (heads, n) bits
 
-for head in range(HEADS):
-    show(f"weights of head {head + 1}", weights[head])
-show("output", output)
+show(weights=weights, output=output)
 
 # %% The mean of the heads
 mean_map = weights.mean(axis=0)  # (n, n)
 from_mean = np.abs(weights - mean_map).sum(axis=-1).mean(axis=-1) / 2  # (heads,): how far each head is from it
-show("mean_map", mean_map)
-show("from_mean", from_mean)
+show(mean_map=mean_map, from_mean=from_mean)
 
 # %% Heads switched off
 keep = np.array([head + 1 not in OFF for head in range(HEADS)])
 output_left = merge_heads(head_outputs * keep[:, np.newaxis, np.newaxis]) @ w_o  # (n, d_model)
 change = output_left - output
 change_lengths, output_lengths = np.linalg.norm(change, axis=-1), np.linalg.norm(output, axis=-1)  # (n,) each
-for name in ("output_left", "change", "change_lengths", "output_lengths"):
-    show(name, globals()[name])
+show(output_left=output_left, change=change, change_lengths=change_lengths, output_lengths=output_lengths)
 
 # %% What each head looks at
 statistics = look_at(weights)  # (heads, 5)
 even = allowed / allowed.sum(axis=-1, keepdims=True)  # (n, n): the same weight on all that may be looked at
 even_statistics = look_at(even[np.newaxis])  # (1, 5)
 print("entropy, distance, on itself, on previous, on first")
-show("statistics", statistics)
-show("even_statistics", even_statistics)
+show(statistics=statistics, even_statistics=even_statistics)
 """
 _RANDOM = """
 # %% Random weights

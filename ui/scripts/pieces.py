@@ -293,8 +293,23 @@ def transformer_block(x, weights, kind):
     computed_2 = hidden @ w_2  # (n, d_ff) @ (d_ff, d_model) -> (n, d_model)
     added_2 = left_1 + computed_2 if kind["residual"] else computed_2
     output = layer_norm(added_2) if norm_after else added_2
-    stages = locals()
-    return {name: stage for name, stage in stages.items() if isinstance(stage, np.ndarray) and name[:2] != "w_"}
+    return {
+        "x": x,
+        "entered_1": entered_1,
+        "queries": queries,
+        "keys": keys,
+        "values": values,
+        "attention": attention,
+        "computed_1": computed_1,
+        "added_1": added_1,
+        "left_1": left_1,
+        "entered_2": entered_2,
+        "before_activation": before_activation,
+        "hidden": hidden,
+        "computed_2": computed_2,
+        "added_2": added_2,
+        "output": output,
+    }
 
 
 def final_norm(x, kind):

@@ -16,7 +16,7 @@ _DRAWN = """
 # %% The embeddings
 x = EMBEDDING_SCALE * @X@  # (n, d_model)
 w_q, w_k, w_v, _ = attention_weights(D_MODEL, SEED, 0.3)  # (d_model, d_model) each
-show("x", x)
+show(x=x)
 """
 _PATTERN = {
     "none": """
@@ -26,26 +26,26 @@ encoding = np.zeros((SEQ_LEN, D_MODEL))  # nothing is added
     "sinusoidal": """
 # %% The encoding
 encoding = waves(np.arange(SEQ_LEN), D_MODEL)  # (n, d_model), added to the embeddings
-show("encoding", encoding)
+show(encoding=encoding)
 """,
     "table": """
 # %% The encoding
 encoding = position_table(SEQ_LEN, D_MODEL, SEED)  # (n, d_model), added to the embeddings
-show("encoding", encoding)
+show(encoding=encoding)
 """,
     "rope": """
 # %% The angles
 paired = D_MODEL - D_MODEL % 2  # dimensions that are turned
 rotary_waves = waves(np.arange(SEQ_LEN), D_MODEL)[:, :paired]  # (n, paired): sine and cosine of each angle
-show("rotary_waves", rotary_waves)
+show(rotary_waves=rotary_waves)
 """,
     "alibi": """
 # %% The bias
 slopes = 2.0 ** -np.arange(1, 9)  # of 8 heads: 1/2, 1/4, ..., 1/256
 SLOPE = slopes[ALIBI_HEAD - 1]
 bias = alibi_bias(SEQ_LEN, SLOPE)  # (n, n), added to the scaled scores
-show("slopes", slopes)
-show("bias", bias)
+show(slopes=slopes)
+show(bias=bias)
 """,
 }
 _WAVES = """
@@ -53,7 +53,7 @@ _WAVES = """
 wavelengths = np.repeat(2 * np.pi / frequencies(D_MODEL), 2)[:@WIDTH@]  # positions until a dimension repeats
 between = np.linspace(0, SEQ_LEN - 1, 8 * (SEQ_LEN - 1) + 1)  # eight steps from one position to the next
 curves = waves(between, D_MODEL)  # (len(between), d_model): what the page draws as lines
-show("wavelengths", wavelengths)
+show(wavelengths=wavelengths)
 """
 _ALIKE = """
 # %% Near and far
@@ -61,8 +61,8 @@ similarity = encoding @ encoding.T  # (n, n) dot products
 offset_mean, offset_low, offset_high = by_offset(similarity)  # (2n - 1,) each
 encoding_lengths = np.linalg.norm(encoding, axis=-1)  # (n,)
 embedding_lengths = np.linalg.norm(x, axis=-1)  # (n,)
-for name in ("similarity", "offset_mean", "encoding_lengths", "embedding_lengths"):
-    show(name, globals()[name])
+show(similarity=similarity, offset_mean=offset_mean)
+show(encoding_lengths=encoding_lengths, embedding_lengths=embedding_lengths)
 """
 _TURNED = """
 # %% Near and far
@@ -73,8 +73,8 @@ placed_scores = placed_queries @ placed_keys.T  # (n, n): equal along each diago
 offset_mean, offset_low, offset_high = by_offset(placed_scores)  # (2n - 1,) each
 query_lengths = np.linalg.norm(queries, axis=-1)  # (n,)
 turned_lengths = np.linalg.norm(rotate(queries), axis=-1)  # (n,): the same, for turning keeps lengths
-for name in ("placed_scores", "offset_mean", "query_lengths", "turned_lengths"):
-    show(name, globals()[name])
+show(placed_scores=placed_scores, offset_mean=offset_mean)
+show(query_lengths=query_lengths, turned_lengths=turned_lengths)
 """
 _ATTEND = '''
 # %% Shuffle the words
@@ -99,8 +99,8 @@ order = @ORDER@
 before_plain, after_plain, change_plain = shuffled(told=False, causal=False)
 @CHOSEN@before_causal, after_causal, change_causal = shuffled(told=False, causal=True)
 print("the words in their new order:", order + 1)
-for name in (@CHANGES@):
-    show(f"{name}: the largest of each token", np.abs(globals()[name]).max(axis=-1))
+print("the largest change of each word's output, by its new place")
+@CHANGES@
 '''
 _RULES = {
     "sinusoidal": ("@ADD@", "x = x + waves(np.arange(len(x)), D_MODEL)"),
@@ -126,8 +126,7 @@ for place, d_model in enumerate(widths.tolist()):
     right = np.arange(SEQ_LEN)
     shares_sinusoidal[place] = np.mean(nearest_encoding(embedded, waves(right, d_model)) == right)
     shares_table[place] = np.mean(nearest_encoding(embedded, position_table(SEQ_LEN, d_model, SEED)) == right)
-for name in ("guessed", "widths", "shares_sinusoidal", "shares_table"):
-    show(name, globals()[name])
+show(guessed=guessed, widths=widths, shares_sinusoidal=shares_sinusoidal, shares_table=shares_table)
 """
 
 
@@ -177,11 +176,11 @@ def _shuffle(settings: Settings) -> str:
         text = text.replace(mark, f"    if told:\n        {rule}\n")
     for mark in ("@ADD@", "@TURN@", "@BIAS@"):
         text = text.replace(mark, "")
-    chosen, changes = "", ["change_plain", "change_causal"]
+    chosen, changes = "", ["plain", "causal"]
     if settings.scheme != "none":
         chosen = f"before_chosen, after_chosen, change_chosen = shuffled(told=True, causal={settings.causal})\n"
-        changes.insert(1, "change_chosen")
-    listed = ", ".join(f'"{name}"' for name in changes)
+        changes.insert(1, "chosen")
+    listed = "\n".join(f"show({name}=np.abs(change_{name}).max(axis=-1))" for name in changes)
     return (
         text.replace("@ORDER@", _ORDERS[settings.permutation]).replace("@CHOSEN@", chosen).replace("@CHANGES@", listed)
     )

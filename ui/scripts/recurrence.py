@@ -35,7 +35,7 @@ w_q, w_k, w_v, _ = attention_weights(D_MODEL, SEED, WEIGHT_SCALE)  # (d, d) each
 queries, keys = x @ w_q, x @ w_k  # (n, d)
 weights = softmax(queries @ keys.T / np.sqrt(D_MODEL))[-1]  # (n,): with which the last token looks at each
 
-show("states", states)
+show(states=states)
 print("token: norm of the Jacobian, attention weight")
 for place in range(SEQ_LEN):
     print(f"{place + 1}: {reach[place]:.6g}, {weights[place]:.6g}")

@@ -29,17 +29,15 @@ weights = softmax(masked)  # each row sums to 1, or to 0 where nothing may be lo
 output = weights @ values  # (n, m) @ (m, d_model) -> (n, d_model)
 row_sums, row_entropy = weights.sum(axis=-1), entropy(weights)  # (n,) each
 
-for name in ("x", "queries", "keys", "values", "scores", "scaled", "masked", "weights", "output"):
-    show(name, globals()[name])
-show("row_sums", row_sums)
-show("row_entropy (bits)", row_entropy)
+show(x=x, queries=queries, keys=keys, values=values)
+show(scores=scores, scaled=scaled, masked=masked, weights=weights, output=output)
+show(row_sums=row_sums, row_entropy=row_entropy)  # entropy in bits
 
 # %% One row by hand
 row = QUERY - 1
 shares_of_values = weights[row][:, np.newaxis] * values  # (m, d_model): each weight times its row of values
 print(f"query token {QUERY}: the sum of these rows is its output")
-show("shares_of_values", shares_of_values)
-show("their sum", shares_of_values.sum(axis=0))
+show(shares_of_values=shares_of_values, their_sum=shares_of_values.sum(axis=0))
 """
 
 

@@ -35,9 +35,8 @@ block_input = stages["x"]  # (n, d_model)
 entered_1, computed_1, added_1, left_1 = (stages[f"{name}_1"] for name in ("entered", "computed", "added", "left"))
 entered_2, computed_2, added_2 = (stages[f"{name}_2"] for name in ("entered", "computed", "added"))
 attention, hidden, output = stages["attention"], stages["hidden"], stages["output"]
-for name, stage in stages.items():
-    show(name, stage)
-show("stack_output", stack_output)
+show(**stages)
+show(stack_output=stack_output)
 
 # %% What the norm does
 norm_in = stages["@NORM_IN@"]  # (n, d_model)
@@ -45,21 +44,19 @@ mean_in, spread_in = norm_in.mean(axis=-1), norm_in.std(axis=-1)  # (n,) each
 layer_normed = layer_norm(norm_in)  # each row by itself
 batch_normed = layer_norm(norm_in.T).T  # each column by itself, as BatchNorm does
 mean_out, spread_out = layer_normed.mean(axis=-1), layer_normed.std(axis=-1)
-for name in ("mean_in", "spread_in", "mean_out", "spread_out", "layer_normed", "batch_normed"):
-    show(name, globals()[name])
+show(mean_in=mean_in, spread_in=spread_in, mean_out=mean_out, spread_out=spread_out)
+show(layer_normed=layer_normed, batch_normed=batch_normed)
 
 # %% Block upon block
 spread, alike = depth(x, blocks)  # (blocks + 1,) each
-show("spread", spread)
-show("alike", alike)
+show(spread=spread, alike=alike)
 """
 _COMPARE = """
 # Post-norm, pre-norm and no norm, with the same weights
 others = [{"norm": True, "order": "post-norm"}, {"norm": True, "order": "pre-norm"}, {"norm": False}]
 depths = [depth(x, run_stack(x, all_weights, kind | other)) for other in others]
 compared_spread, compared_alike = (np.stack(each) for each in zip(*depths, strict=True))  # (3, blocks + 1) each
-show("compared_spread", compared_spread)
-show("compared_alike", compared_alike)
+show(compared_spread=compared_spread, compared_alike=compared_alike)
 """
 _BACK = """
 # %% How the gradient gets back

@@ -14,9 +14,10 @@ Piece = Callable[..., Any]  # a function of `pieces`
 CELL = "# %% "  # begins a cell; editors that know this mark run a script cell by cell
 _SHOW = '''
 
-def show(name, array):
-    """Print an array with its name and shape."""
-    print(f"{name} {np.shape(array)}\\n{array}\\n")
+def show(**arrays):
+    """Print arrays with their names and shapes."""
+    for name, array in arrays.items():
+        print(f"{name} {array.shape}\\n{array}\\n")
 
 
 np.set_printoptions(precision=4, suppress=True, linewidth=120, threshold=20_000)
