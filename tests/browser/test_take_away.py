@@ -33,6 +33,8 @@ def open_box(visit: Visit) -> Locator:
 def saved(visit: Visit, button: Locator | str) -> Download:
     with visit.page.expect_download() as download:
         (visit.page.get_by_text(button, exact=True) if isinstance(button, str) else button).click()
+    download.value.path()  # to its end: Chromium drops one of two downloads that are asked for at once
+    visit.page.wait_for_timeout(300)
     return download.value
 
 
