@@ -106,7 +106,7 @@ def take_away(settings: Settings, arrays: Mapping[str, np.ndarray], tables: Mapp
         address = files.url(st.context.url or "", link)
         st.code(address, language=None, wrap_lines=True)
 
-        st.markdown("**The script** computes all of this page's arrays; Python with numpy is all it needs.")
+        st.markdown("**The script** computes this page's arrays. Python with numpy is all it needs.")
         text = scripts.SCRIPTS[name](settings, arrays)
         with st.container(horizontal=True):
             save("Script (.py)", text, f"{called()}.py", "text/x-python")

@@ -60,6 +60,7 @@ x, w_q, w_k, w_v, w_o, b_q = built_heads(SENTENCE, D_MODEL, SEED)
 _TRAINED = """
 # %% The trained weights
 # What goes into this layer, and its weights, as training left them: 32-bit floats, packed as text.
+# The parts of the model before and after this layer are left out, and so are its answers.
 x = unpack(@X@, @N@, D_MODEL)
 
 w_qkv = unpack(@QKV@, D_MODEL, 3 * D_MODEL)
