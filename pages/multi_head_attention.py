@@ -277,14 +277,35 @@ page.notice(
     "In a trained model it comes from training: choose *trained*, or watch it happen on the page Training lab.",
     "Cut the same matrices into twice as many heads and each is half as wide: the number of parameters stays the same.",
 )
-page.numbers(
-    {
-        f"Weights of {labels[chosen]}": page.frame(weights[chosen], tokens, tokens),
-        "Mean of the heads": page.frame(mean.weights, tokens, tokens),
-        "Output with the heads that are on": page.frame(
-            ablation.output, tokens, [str(i) for i in range(1, d_model + 1)]
-        ),
-    }
+tables = {
+    f"Weights of {labels[chosen]}": page.frame(weights[chosen], tokens, tokens),
+    "Mean of the heads": page.frame(mean.weights, tokens, tokens),
+    "Output with the heads that are on": page.frame(ablation.output, tokens, [str(i) for i in range(1, d_model + 1)]),
+}
+page.numbers(tables)
+arrays = {"x": layer.x, "w_q": layer.w_q, "w_k": layer.w_k, "w_v": layer.w_v, "w_o": layer.w_o}
+page.take_away(
+    settings,
+    arrays
+    | ({"b_q": np.asarray(layer.b_q)} if built else {})
+    | {name: getattr(result.heads, name) for name in ("queries", "keys", "values", "scores", "scaled", "masked")}
+    | {
+        "allowed": allowed,
+        "weights": weights,
+        "row_entropy": entropy,
+        "head_outputs": result.heads.output,
+        "concatenated": result.concatenated,
+        "output": result.output,
+        "mean_map": mean.weights,
+        "from_mean": mean.distances,
+        "output_left": ablation.output,
+        "change": ablation.change,
+        "change_lengths": ablation.sizes,
+        "output_lengths": ablation.full_sizes,
+        "statistics": np.stack(list(vars(found).values()), axis=1),
+        "even_statistics": np.stack(list(vars(uniform).values()), axis=1),
+    },
+    tables,
 )
 page.source(
     multi_head.multi_head_attention,

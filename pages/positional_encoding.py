@@ -101,6 +101,7 @@ tokens, positions = figures.token_names(settings.tokens, n), [str(p) for p in ra
 dimensions = [str(i) for i in range(d_model)]
 # Tall rather than wide: a table costs time by the column.
 tables: dict[str, pd.DataFrame] = {}
+arrays = {"x": x, "w_q": w.w_q, "w_k": w.w_k, "w_v": w.w_v}  # to take away, under the names of the script
 
 
 def draw_pattern() -> None:
@@ -109,9 +110,11 @@ def draw_pattern() -> None:
     if scheme == "rope":
         rows = [f"{i // 2} {'cos' if i % 2 else 'sin'}" for i in range(paired)]
         values, down, unit = positional.rotary_waves(n, d_model).T, "pair", "sine and cosine of the angle"
+        arrays["rotary_waves"] = values.T
     if scheme == "alibi":
         rows, values, unit = positions, positional.alibi_bias(n, slope), "bias"
         across, down = "key position", "query position"
+        arrays["bias"] = values
     nearest = positional.closest(encoding) if scheme in ADDED else None
     finding = said.pattern(scheme, nearest, positional.frequencies(d_model)[: d_model // 2], slope)
     limit = 1 if scheme in ("sinusoidal", "rope") else None
@@ -122,6 +125,8 @@ def draw_pattern() -> None:
     page.findings(finding)
     st.markdown(said.EXPLAINED[scheme])
     st.latex(said.equation(scheme, n, d_model, slope))
+    if scheme in (*ADDED, "none"):
+        arrays["encoding"] = encoding
     tables[said.NAMES[scheme]] = page.frame(values.astype(np.float32), rows, positions)
 
 
@@ -139,6 +144,7 @@ def draw_waves() -> None:
     else:
         titles, finding = said.wave_titles(pairs, width, lengths), said.turns(lengths, n)
         names, values = ("sine", "cosine"), positional.waves(between, d_model)
+        arrays.update(wavelengths=lengths, between=between, curves=values)
         tables["Wavelengths"] = page.frame(lengths[:, None], dimensions[:width], ["positions"])
     chart = positional_figures.wave_panels(titles, between, values, steps=steps, names=names)
     page.figure(chart, key="waves", alt=f"{'; '.join(titles)}. {finding}")
@@ -161,6 +167,7 @@ def draw_pairs(values: np.ndarray, unit: str, across: str, down: str, findings: 
     page.findings(*findings)
     offsets, columns = [str(offset) for offset in read.offsets], ["mean", "smallest", "largest"]
     by_distance = np.stack([read.mean, read.low, read.high], axis=1)
+    arrays.update(offset_mean=read.mean, offset_low=read.low, offset_high=read.high)
     tables[f"The {unit} by distance"] = page.frame(by_distance, offsets, columns)
 
 
@@ -177,6 +184,7 @@ def draw_slopes() -> None:
         chart = figures.lines(series, x_title="key position − query position", y_title="bias", markers=False)
         page.figure(chart, key="by_offset", alt="The bias falls in a straight line to both sides of distance 0.")
     page.findings(said.slopes(slopes))
+    arrays["slopes"] = slopes
 
 
 def draw_near_and_far() -> None:
@@ -189,6 +197,7 @@ def draw_near_and_far() -> None:
         asked = attention.self_attention(x, w.w_q, w.w_k, w.w_v)
         scores = positional.rotary_scores(asked.queries[0], asked.keys[-1], n)
         findings = [said.score_by_offset(positional.by_offset(scores))]
+        arrays["placed_scores"] = scores
         draw_pairs(scores, "score", "key position", "query position", findings)
         page.random_weights()
         turned = positional.norms(positional.rotate(asked.queries))
@@ -197,6 +206,7 @@ def draw_near_and_far() -> None:
         st.markdown("The dot product of two encodings says how alike they are.")
         alike = positional.similarity(encoding)
         findings = said.near_and_far(positional.by_offset(alike), scheme, d_model)
+        arrays["similarity"] = alike
         draw_pairs(alike, "similarity", "position", "other position", findings)
         draw_lengths({"encoding": positional.norms(encoding), "embedding": positional.norms(x)})
 
@@ -211,6 +221,8 @@ def draw_lengths(rows: dict[str, np.ndarray]) -> None:
     chart = figures.lines(series, x_title="position", y_title="length", y_range=(0, top), height=320)
     page.figure(chart, key="norms", alt=" ".join(findings))
     page.findings(*findings)
+    names = ("query_lengths", "turned_lengths") if scheme == "rope" else ("encoding_lengths", "embedding_lengths")
+    arrays.update(zip(names, rows.values(), strict=True))
     tables["Lengths"] = page.frame(np.stack(list(rows.values()), axis=1), positions, list(rows))
 
 
@@ -247,6 +259,11 @@ def draw_shuffle() -> None:
             page.figure(chart, key=f"shuffle_{place}", alt=f"{name}: outputs before and after. {finding}")
             page.findings(finding)
     page.random_weights()
+    arrays.update(rows=rows, order=order)
+    for result, name in zip(
+        results.values(), ("plain", "chosen", "causal") if len(cases) > 2 else ("plain", "causal"), strict=True
+    ):
+        arrays.update({f"before_{name}": result.before, f"after_{name}": result.after, f"change_{name}": result.change})
     changes = np.stack([result.differences for result in results.values()], axis=1)
     as_text = np.vectorize(number)(changes)  # a column of numbers would show rounding errors as 0
     tables["Largest change of each token's output"] = page.frame(as_text, shuffled, list(cases))
@@ -281,6 +298,8 @@ def draw_where_am_i() -> None:
         f"the random table {now[said.NAMES['table']]:.0%}. But a table does not say which "
         "positions are near each other, and it ends with its last row; sines go on for any length."
     )
+    arrays.update(guessed=recovered.positions, widths=np.array(widths))
+    arrays.update({f"shares_{kind}": shares[said.NAMES[kind]] for kind in ADDED})
     tables["Guessed positions"] = page.frame(recovered.positions[:, None], positions, ["guessed"])
     tables["Share right by width"] = page.frame(np.stack(list(shares.values())), list(shares), [str(v) for v in widths])
 
@@ -298,5 +317,6 @@ draw_where_am_i()
 
 page.notice(*said.notices(scheme))
 page.numbers(tables)
+page.take_away(settings, arrays, tables)
 page.source(*SOURCES[scheme], positional.attend_with_positions, positional.shuffle)
 page.foot("positional_encoding")

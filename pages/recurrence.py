@@ -129,7 +129,8 @@ st.header("How far the first token reaches")
 x = draws.words(settings.tokens, d_model, seed) if settings.tokens else draws.tokens(n, d_model, seed)
 w_x, w_h = draws.recurrent_weights(d_model, seed, settings.gain)
 w = draws.attention_weights(d_model, seed, settings.weight_scale)
-reach = recurrence.reach_of_tokens(recurrence.rnn(x, w_x, w_h), w_x, w_h)
+states = recurrence.rnn(x, w_x, w_h)
+reach = recurrence.reach_of_tokens(states, w_x, w_h)
 weights = attention.self_attention(x, w.w_q, w.w_k, w.w_v).weights[-1]
 st.markdown(
     "Above: how much the RNN's last state changes when a token changes a little. It is the size (norm) of the exact "
@@ -152,15 +153,38 @@ page.notice(
     "Turn the gain down to 0.5: the first token fades sooner. With a gain of 2 and a large width the reach can also "
     "grow from step to step, the opposite trouble.",
 )
-page.numbers(
+tables = {
+    "Reach and weight of each token": page.frame(
+        # as text: a table cuts 1.2e-20 to 0
+        np.array([(f"{norm:.6g}", f"{weight:.6g}") for norm, weight in zip(reach, weights, strict=True)]),
+        names,
+        ["norm of the Jacobian", "attention weight"],
+    ),
+}
+page.numbers(tables)
+page.take_away(
+    settings,
     {
-        "Reach and weight of each token": page.frame(
-            # as text: a table cuts 1.2e-20 to 0
-            np.array([(f"{norm:.6g}", f"{weight:.6g}") for norm, weight in zip(reach, weights, strict=True)]),
-            names,
-            ["norm of the Jacobian", "attention weight"],
-        ),
-    }
+        "lengths": np.array(LENGTHS),
+        "rnn_steps": np.array([cost.rnn_steps for cost in counts]),
+        "rnn_path": np.array([cost.rnn_path for cost in counts]),
+        "attention_steps": np.array([cost.attention_steps for cost in counts]),
+        "map_entries": np.array([cost.weights for cost in counts]),
+        "rnn_multiply_adds": np.array([cost.rnn for cost in counts]),
+        "projections": np.array([cost.projections for cost in counts]),
+        "mixing": np.array([cost.mixing for cost in counts]),
+        "attention_multiply_adds": np.array([cost.attention for cost in counts]),
+        "x": x,
+        "w_x": w_x,
+        "w_h": w_h,
+        "states": states,
+        "reach": reach,
+        "w_q": w.w_q,
+        "w_k": w.w_k,
+        "w_v": w.w_v,
+        "weights": weights,
+    },
+    tables,
 )
 page.source(
     recurrence.rnn, recurrence.scaled_jacobians, recurrence.reach_of_tokens, recurrence.costs, recurrence.time_both

@@ -204,18 +204,23 @@ page.notice(
     "It shows best with d_model 64 and weights of size 0.1: switch the division off and on.",
     "Without a mask, nothing in the computation asks where a token stands. The page Positional encoding mends that.",
 )
-page.numbers(
-    {
-        "Weights": page.frame(weights, queries, keys),
-        "Row sums and entropy": page.frame(
-            np.stack([weights.sum(-1), entropy], axis=1), queries, ["sum", "entropy (bits)"]
-        ),
-        "Output": page.frame(result.output, queries, dimensions),
-        "Queries": page.frame(result.queries, queries, dimensions),
-        "Keys": page.frame(result.keys, keys, dimensions),
-        "Values": page.frame(result.values, keys, dimensions),
-        "Scores": page.frame(result.scores, queries, keys),
-    }
+row_sums = weights.sum(-1)
+tables = {
+    "Weights": page.frame(weights, queries, keys),
+    "Row sums and entropy": page.frame(np.stack([row_sums, entropy], axis=1), queries, ["sum", "entropy (bits)"]),
+    "Output": page.frame(result.output, queries, dimensions),
+    "Queries": page.frame(result.queries, queries, dimensions),
+    "Keys": page.frame(result.keys, keys, dimensions),
+    "Values": page.frame(result.values, keys, dimensions),
+    "Scores": page.frame(result.scores, queries, keys),
+}
+page.numbers(tables)
+page.take_away(
+    settings,
+    {"x": x, **({"source": source} if settings.cross else {}), "w_q": w.w_q, "w_k": w.w_k, "w_v": w.w_v}
+    | vars(result)  # queries, keys, values, scores, scaled, allowed, masked, weights, output
+    | {"row_sums": row_sums, "row_entropy": entropy},
+    tables,
 )
 page.source(attention.scaled_dot_product_attention, attention.softmax)
 page.foot("self_attention")

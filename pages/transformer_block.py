@@ -1,9 +1,11 @@
 """The transformer block: attention and feed-forward, each with a residual connection and a norm, once or stacked."""
 
+import numpy as np
 import streamlit as st
 
 from core import block, draws, gradients
 from ui import block_figures, block_words, controls, experiments, figures, page
+from ui.scripts.transformer_block import arrays as block_arrays
 
 page.start(
     "transformer_block",
@@ -223,12 +225,30 @@ page.notice(
     "Nothing is trained here. The page *Training lab* trains a small transformer: take its residual connections or "
     "its norm away there, and see whether it still learns.",
 )
-page.numbers(
-    {
-        f"Output of block {settings.block}": page.frame(shown.output, tokens, dimensions),
-        "Depth (0: the input)": block_figures.depth_table(depth),
+tables = {
+    f"Output of block {settings.block}": page.frame(shown.output, tokens, dimensions),
+    "Depth (0: the input)": block_figures.depth_table(depth),
+} | ({"Length of the gradient at the input of each block": block_figures.gradient_table(lengths)} if lengths else {})
+page.numbers(tables)
+page.take_away(
+    settings,
+    block_arrays(shown, *weights[settings.block - 1])
+    | {
+        "x": x,
+        "states": np.stack([x, *(each.output for each in stack)]),
+        "stack_output": stack_output,
+        "norm_in": before,
+        "layer_normed": layer,
+        "batch_normed": batch,
+        "spread": depth.spread,
+        "alike": depth.alikeness,
     }
-    | ({"Length of the gradient at the input of each block": block_figures.gradient_table(lengths)} if lengths else {})
+    | dict(zip(("mean_in", "spread_in"), block.mean_and_spread(before), strict=True))
+    | dict(zip(("mean_out", "spread_out"), block.mean_and_spread(layer), strict=True))
+    | ({"compared_spread": np.stack([each.spread for each in depths.values()])} if settings.compare else {})
+    | ({"compared_alike": np.stack([each.alikeness for each in depths.values()])} if settings.compare else {})
+    | ({"gradient_lengths": np.stack(list(lengths.values()))} if lengths else {}),
+    tables,
 )
 page.source(
     block.transformer_block,

@@ -209,6 +209,12 @@ def _enter(memory: Memory, name: str, controls: Sequence[Control]) -> None:
             st.switch_page(navigation.page_of(navigation.entry(name)), query_params=clean)
 
 
+def address() -> tuple[str, dict[str, str]]:
+    """The page that is open, and the clean link of its settings: what differs from the page's own, by name."""
+    memory = _memory()
+    return memory.page, memory.link
+
+
 def choose(name: str, value: Any) -> None:
     """Set a control from a button's callback, as if the reader had."""
     memory = _memory()

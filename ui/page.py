@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,10 @@ import plotly.graph_objects as go
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from ui import navigation
+from ui import controls, navigation, scripts
+from ui import take_away_files as files
+from ui.control_kinds import Settings
+from ui.scripts.writing import notebook
 
 # Plotly's tick labels and titles are too pale on white (3.7:1). The text colour of the page is right in both themes.
 _STYLE = """<style>
@@ -47,6 +51,7 @@ _CHART_CONFIG = {
 def start(name: str, sentence: str, title: str | None = None) -> None:
     """Begin a page: navigation, title (that of the menu where None), and one sentence that says what will be seen."""
     navigation.ensure(name)
+    st.session_state["drawn"] = {}  # the figures of this run by key, each with its description: `take_away` offers them
     st.html(_STYLE)
     st.title(title or navigation.entry(name).title)
     st.markdown(sentence)
@@ -54,7 +59,9 @@ def start(name: str, sentence: str, title: str | None = None) -> None:
 
 def figure(chart: go.Figure, key: str, alt: str) -> DeltaGenerator:
     """Draw a figure under a key of its own, with a spoken description; returns its place, to draw another one there."""
-    return st.plotly_chart(chart, key=key, config=_CHART_CONFIG, alt=alt)
+    st.session_state["drawn"][key] = chart, alt
+    picture = {"format": "png", "scale": 2, "filename": files.file_name(*controls.address(), key)}
+    return st.plotly_chart(chart, key=key, config=_CHART_CONFIG | {"toImageButtonOptions": picture}, alt=alt)
 
 
 def findings(*sentences: str) -> DeltaGenerator:
@@ -88,6 +95,47 @@ def numbers(tables: Mapping[str, pd.DataFrame]) -> None:
             for name, frame in tables.items():
                 st.markdown(f"**{name}**")
                 table(frame, alt=name)
+
+
+def take_away(settings: Settings, arrays: Mapping[str, np.ndarray], tables: Mapping[str, pd.DataFrame]) -> None:
+    """The page as a script, a notebook, data, figures and a link, in an expander like `numbers`.
+
+    Args:
+        arrays: all arrays of the page, under the names that they have in its script. tables: those of `numbers`.
+    """
+    box = st.expander("Take it away", key="take_away", on_change="rerun")
+    if not box.open:
+        return
+    name, link = controls.address()
+    title, called = navigation.entry(name).title, partial(files.file_name, name, link)
+    save = partial(st.download_button, on_click="ignore", icon=":material/download:")  # what is saved needs no new run
+    with box:
+        st.markdown("**The link** to this page with exactly these settings. The sign at its right end copies it.")
+        address = files.url(st.context.url or "", link)
+        st.code(address, language=None, wrap_lines=True)
+
+        st.markdown("**The script** computes this page's arrays. Python with numpy is all it needs.")
+        text = scripts.SCRIPTS[name](settings, arrays)
+        with st.container(horizontal=True):
+            save("Script (.py)", text, f"{called()}.py", "text/x-python")
+            save("Notebook (.ipynb)", lambda: notebook(text), f"{called()}.ipynb", "application/x-ipynb+json")
+        st.code(text, language="python", height=400)
+
+        st.markdown("**The numbers**: all arrays, for numpy, under the script's names; and the tables one by one.")
+        with st.container(horizontal=True):
+            save("All arrays (.npz)", partial(files.npz, arrays), f"{called()}.npz", "application/octet-stream")
+            for each, frame in tables.items():
+                save(f"{each} (.csv)", partial(files.table_csv, frame), f"{called(each)}.csv", "text/csv")
+
+        st.markdown(
+            "**A figure** as a page of its own, which opens without a network. "
+            "As a picture (PNG): the camera that shows up above each figure."
+        )
+        drawn = st.session_state["drawn"]
+        key = st.selectbox("Figure", drawn, format_func=lambda key: key.replace("_", " "), key="take_away_figure")
+        chart, alt = drawn[key]
+        make = partial(files.html, chart, title, alt, address)
+        save("Figure (.html)", make, f"{called(key)}.html", "text/html")
 
 
 def source(*functions: Callable[..., object]) -> None:
