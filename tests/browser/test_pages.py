@@ -145,7 +145,7 @@ def test_a_sentence_typed_at_home_is_used_on_every_page_as_it_was_typed(open_tab
 
     box.fill(TYPED)
     box.press("Enter")
-    said = visit.page.get_by_text("Every page now uses these tokens:  " + "   ".join(names))
+    said = visit.page.get_by_text("now use these tokens:  " + "   ".join(names))
     said.wait_for()
     assert link(visit) == {"sentence": TYPED}
 
