@@ -10,7 +10,7 @@ from ui.navigation import ENTRIES
 
 pytestmark = pytest.mark.slow
 PAGES = [entry.name for entry in ENTRIES if entry.name != "home"]
-SETTINGS_PER_PAGE, LINKS_PER_PAGE = 400, 200
+SETTINGS_PER_PAGE, LINKS_PER_PAGE = 340, 170
 SENTENCES = (
     "",
     "dog",
