@@ -446,7 +446,7 @@ def _settings(options: argparse.Namespace) -> Settings:
 
 def _print_claims(seeds: Sequence[int]) -> None:
     for claim in CLAIMS:
-        print(f"{claim}\n")
+        print(f"Claim: {claim}\n")
         _print_header(claim.settings)
         found = [_print_run(replace(claim.settings, seed=seed)) for seed in seeds]
         print(f"\nholds for {sum(claim.holds(each) for each in found)} of {len(found)} seeds\n", flush=True)
