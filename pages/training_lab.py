@@ -237,7 +237,13 @@ st.markdown(
 for name, run in by_name.items():
     if second:
         st.text(training_words.capital(name))
-    page.table(training_words.readings_table(run.at(step).readings, run.settings), alt=f"Weight of each head, {name}")
+    readings = run.at(step).readings
+    if len(readings) <= 4:  # beyond, the table is easier to read
+        for column, (label, share) in zip(
+            st.columns(len(readings)), training_words.top_shares(readings, run.settings), strict=True
+        ):
+            column.metric(label, share)
+    page.table(training_words.readings_table(readings, run.settings), alt=f"Weight of each head, {name}")
 
 page.notice(
     "Nobody tells the heads where to look. Only the answers are right or wrong; where to look is learned from that.",

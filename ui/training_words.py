@@ -175,6 +175,16 @@ def top(reading: Reading) -> str:
     return max(reading.on, key=lambda place: reading.on[place])
 
 
+def top_shares(readings: Sequence[Reading], settings: Settings) -> list[tuple[str, str]]:
+    """For each head its name with the kind of place that it looks at most, and the share of its weight there."""
+    found = []
+    for reading in readings:
+        place = top(reading)
+        share = f"{reading.on[place]:.2f}" if isfinite(reading.on[place]) else "no number"
+        found.append((f"{capital(head_name(reading, settings))}, on “{place}”", share))
+    return found
+
+
 def heads_finding(readings: Sequence[Reading], settings: Settings) -> str:
     """Which head does what. Every head is told where there are up to four, and counts with the best one beyond."""
     if any(not isfinite(share) for reading in readings for share in reading.on.values()):

@@ -137,8 +137,11 @@ def test_the_default_run_says_which_head_does_what() -> None:
         assert f"head {reading.head + 1} puts {reading.on[place]:.2f} of its weight on the {place} letter" in said
     assert "At step 400 learned: “previous” and “marked”." in texts(at)
     table = next(frame.value for frame in at.dataframe if "itself" in frame.value.columns)
+    metrics = {metric.label: metric.value for metric in at.metric}
     for reading in found:
         assert dict(table.loc[f"Head {reading.head + 1}"]) == reading.on
+        most = max(reading.on, key=lambda place: reading.on[place])
+        assert metrics[f"Head {reading.head + 1}, on “{most}”"] == f"{reading.on[most]:.2f}"
 
 
 def test_one_head_learns_one_question_and_the_page_says_so() -> None:
