@@ -3,6 +3,7 @@
 import streamlit as st
 
 from ui import controls, figures, navigation, page
+from ui.page_controls import CONTROLS
 
 GOALS = (
     ("recurrence", "Why a transformer takes in a whole sequence at once, where a recurrent network goes word by word."),
@@ -23,7 +24,7 @@ page.start(
     "One page for each idea of the transformer. On every page sliders redraw the pictures, from a real computation.",
     title="The transformer, live",
 )
-settings = controls.open_page("home", [controls.sentence(in_page=True)])
+settings = controls.open_page("home", CONTROLS["home"])
 
 
 def link(name: str, label: str) -> None:

@@ -6,74 +6,16 @@ import streamlit as st
 from core import attention, draws, multi_head, trained, training
 from core.tasks import TASKS
 from ui import controls, experiments, figures, multi_head_figures, multi_head_words, page, training_words, words
-from ui.control_kinds import Settings
-
-RANDOM, BUILT, TRAINED = "random", "built by hand", "trained"
-
+from ui.page_controls import BUILT, CONTROLS, is_trained
 
 TWO = training.Settings.task  # the task whose sequences have a mark
-
-
-def is_trained(s: Settings) -> bool:
-    """Whether the heads are those of a trained model, which has its own alphabet and sizes."""
-    return s.heads_from == TRAINED
-
-
-def free(s: Settings) -> bool:
-    """Whether sentence and sizes are the reader's to choose."""
-    return not is_trained(s)
-
-
-def head_count(s: Settings) -> int:
-    """How many heads there are to choose from."""
-    return {RANDOM: s.heads, BUILT: 3, TRAINED: TASKS[s.model].heads}[s.heads_from]
-
 
 page.start(
     "multi_head_attention",
     "Instead of one attention, several can run side by side, each with its own projections: the heads. "
     "Each map below is one head: row by row, how much a token takes from every token.",
 )
-settings = controls.open_page(
-    "multi_head_attention",
-    [
-        "Heads",
-        controls.option("heads_from", "Where the heads come from", (RANDOM, BUILT, TRAINED), default=RANDOM),
-        controls.option("model", "Trained for", tuple(trained.FILES), default=TWO, only_if=is_trained),
-        "Sequence",
-        controls.sentence(only_if=free),
-        controls.seq_len(2, 64, default=6, only_if=free),
-        controls.d_model(4, 64, step=2, default=8, only_if=free),
-        controls.line("letters", "Letters", only_if=is_trained, help="A to L: the model knows no other letters"),
-        controls.slider(
-            "example", "Example sequence", 1, 16, default=1, only_if=lambda s: is_trained(s) and not s.letters
-        ),
-        "Attention",
-        controls.heads(default=2, only_if=lambda s: s.heads_from == RANDOM),
-        controls.switch("causal", "Causal mask: nobody looks ahead", default=False, only_if=free),
-        "Weights",
-        controls.slider(
-            "weight_scale",
-            "Size of the random weights",
-            0.1,
-            1.0,
-            step=0.1,
-            default=0.3,
-            only_if=lambda s: s.heads_from == RANDOM,
-        ),
-        controls.seed(only_if=free),
-        controls.slider(
-            "mark", "Marked letter", 1, 12, default=6, in_page=True, only_if=lambda s: is_trained(s) and s.model == TWO
-        ),
-        controls.slider(
-            "layer", "Layer", 1, 2, default=1, in_page=True, only_if=lambda s: is_trained(s) and s.model != TWO
-        ),
-        controls.choice_up_to(
-            "head", "Head shown large", high=head_count, in_page=True, only_if=lambda s: head_count(s) > 1
-        ),
-        controls.flags("off", "Heads switched off", high=head_count, in_page=True),
-    ],
-)
+settings = controls.open_page("multi_head_attention", CONTROLS["multi_head_attention"])
 experiments.offer("multi_head_attention", settings)
 
 built, learned = settings.heads_from == BUILT, is_trained(settings)

@@ -9,9 +9,9 @@ import streamlit as st
 from core import attention, draws, positional
 from ui import controls, experiments, figures, page, positional_figures
 from ui import positional_words as said
+from ui.page_controls import ADDED, CONTROLS
 from ui.words import number
 
-ADDED = ("sinusoidal", "table")
 LESSON_WORDS = ("dog", "bites", "man")
 WIDTHS = (2, 4, 8, 16, 32, 64, 128)
 SOURCES = {
@@ -26,57 +26,7 @@ page.start(
     "positional_encoding",
     "Attention by itself does not know who stands where. Here are ways to tell it, and what changes when it knows.",
 )
-settings = controls.open_page(
-    "positional_encoding",
-    [
-        "Sequence",
-        controls.sentence(),
-        controls.seq_len(2, 128, default=20),
-        controls.d_model(2, 128, step=1, default=16),
-        controls.option(
-            "scheme",
-            "Scheme",
-            positional.SCHEMES,
-            default="sinusoidal",
-            in_page=True,
-            help="How attention is told the positions. sinusoidal: sines and cosines, as in the lesson. table: numbers "
-            "for each position that a model would learn. rope: queries and keys are turned (RoPE). alibi: scores lose "
-            "by distance (ALiBi).",
-        ),
-        controls.choice_up_to(
-            "pair",
-            "A third pair of dimensions to draw",
-            low=0,
-            high=lambda s: (s.d_model if s.scheme == "rope" else s.d_model + 1) // 2 - 1,
-            default=1,
-            in_page=True,
-            only_if=lambda s: s.scheme in (*ADDED, "rope"),
-        ),
-        controls.slider(
-            "alibi_head", "Head, of 8", 1, 8, default=1, in_page=True, only_if=lambda s: s.scheme == "alibi"
-        ),
-        controls.option("permutation", "New order", positional.PERMUTATIONS, default="reversed", in_page=True),
-        controls.switch(
-            "causal",
-            "Causal mask with the chosen scheme",
-            default=False,
-            in_page=True,
-            only_if=lambda s: s.scheme != "none",
-        ),
-        "Embeddings",
-        controls.slider(
-            "embedding_scale",
-            "Size of the embeddings",
-            0.1,
-            5.0,
-            step=0.1,
-            default=1.0,
-            help="Every embedding is multiplied by this. The paper multiplies its embeddings by √d_model "
-            "before it adds the encoding.",
-        ),
-        controls.seed(),
-    ],
-)
+settings = controls.open_page("positional_encoding", CONTROLS["positional_encoding"])
 experiments.offer("positional_encoding", settings)
 
 n, d_model, scheme, seed = settings.n_tokens, settings.d_model, settings.scheme, settings.seed

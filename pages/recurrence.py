@@ -8,6 +8,7 @@ import streamlit as st
 
 from core import attention, draws, recurrence
 from ui import controls, experiments, figures, page, recurrence_figures, recurrence_words
+from ui.page_controls import CONTROLS
 
 LENGTHS = range(2, 257)  # of the curves
 MEASURED_LENGTHS = [2**i for i in range(1, 11)]
@@ -18,27 +19,7 @@ page.start(
     "A recurrent network (RNN) reads one token after the other. Self-attention takes them all at once. "
     "Here is what each has to wait for, what it costs, and how far its memory reaches.",
 )
-settings = controls.open_page(
-    "recurrence",
-    [
-        "Sequence",
-        controls.sentence(),
-        controls.seq_len(2, 256, default=12),
-        controls.d_model(4, 128, step=2, default=8),
-        "Weights",
-        controls.slider(
-            "gain",
-            "Gain of the recurrent weights",
-            0.1,
-            2.5,
-            step=0.1,
-            default=1.0,
-            help="How strongly each state of the RNN is carried over into the next one",
-        ),
-        controls.slider("weight_scale", "Size of the attention weights", 0.1, 1.0, step=0.1, default=0.3),
-        controls.seed(),
-    ],
-)
+settings = controls.open_page("recurrence", CONTROLS["recurrence"])
 experiments.offer("recurrence", settings)
 
 n, d_model, seed = settings.n_tokens, settings.d_model, settings.seed

@@ -7,56 +7,14 @@ import streamlit as st
 
 from core import attention, draws
 from ui import controls, experiments, figures, page, words
-
-STAGES = ("inputs", "projections", "scores", "scaling", "mask", "softmax", "output", "all")
+from ui.page_controls import CONTROLS, STAGES
 
 page.start(
     "self_attention",
     "All tokens look at once, none waits for another. Each row of the map belongs to one token, the query: "
     "it says what share the query takes from each token in the columns, the keys.",
 )
-settings = controls.open_page(
-    "self_attention",
-    [
-        "Sequence",
-        controls.sentence(),
-        controls.seq_len(2, 64, default=5),
-        controls.d_model(2, 64, step=2, default=6),
-        controls.switch("cross", "Cross-attention: a second sequence", default=False),
-        controls.source(only_if=lambda s: s.cross),
-        controls.source_len(2, 64, default=7, only_if=lambda s: s.cross),
-        "Attention",
-        controls.switch(
-            "scaling",
-            "Divide scores by √d_k",
-            default=True,
-            help="d_k is the width of queries and keys. With the one head of this page it is d_model.",
-        ),
-        controls.switch("causal", "Causal mask: nobody looks ahead", default=False, only_if=lambda s: not s.cross),
-        controls.choice_up_to(
-            "padding",
-            "Padding tokens",
-            low=0,
-            high=lambda s: s.source_len if s.cross else s.n_tokens,
-            default=0,
-            help="The last tokens only fill up the length: no query may look at them.",
-        ),
-        controls.slider(
-            "temperature",
-            "Temperature",
-            0.1,
-            5.0,
-            step=0.1,
-            default=1.0,
-            help="Scores are divided by it. Below 1 the rows get sharper, above 1 more even.",
-        ),
-        "Weights",
-        controls.slider("weight_scale", "Size of the random weights", 0.1, 1.0, step=0.1, default=0.3),
-        controls.seed(),
-        controls.choice_up_to("query", "Query token", low=1, high=lambda s: s.n_tokens, default=1, in_page=True),
-        controls.option("stage", "Stage", STAGES, default="inputs", in_page=True),
-    ],
-)
+settings = controls.open_page("self_attention", CONTROLS["self_attention"])
 experiments.offer("self_attention", settings)
 
 n, d_model = settings.n_tokens, settings.d_model

@@ -12,21 +12,15 @@ from core.tasks import TASKS
 from core.training import Settings
 from ui import controls, experiments, page, training_figures, training_runs, training_words
 from ui.control_kinds import MAX_SEED
+from ui.page_controls import CONTROLS, OF_TASK
 from ui.training_runs import Run
 
-RATES = ("0.0003", "0.001", "0.003", "0.01", "0.03", "0.1", "1", "10", "100")
 KEYS = ("maps", "maps_beside")  # of the maps of the first and the second run
-OF_TASK = ("heads", "layers", "encoding", "steps")  # what choosing a task sets too
 
 GO, TO_THE_END, A_STEP = "training_lab_go", "to the end", "a step"  # in the session state: what is trained
 
 # Where the pictures of a run stand. Each is a container until something is drawn in it; that is then drawn over.
 Slots = dict[str, DeltaGenerator]
-
-
-def needed(task: str) -> dict[str, object]:
-    """The settings of a task that its choice brings along: with them it is learned."""
-    return {name: getattr(training.suggested(task), name) for name in OF_TASK}
 
 
 def go(how_far: str, wanted: Sequence[Settings]) -> None:
@@ -113,31 +107,7 @@ page.start(
     "training_lab",
     "Train a small transformer here, in seconds, and watch what each of its heads comes to look at.",
 )
-settings = controls.open_page(
-    "training_lab",
-    [
-        controls.option("task", "Task", list(TASKS), default=Settings.task, sets=needed),
-        "Model",
-        controls.slider("layers", "Layers", 1, 3, default=Settings.layers),
-        controls.d_model(8, 64, step=8, default=Settings.d_model),
-        controls.heads(default=Settings.heads, most=8),
-        controls.option("encoding", "Positional encoding", training.ENCODINGS, default=Settings.encoding),
-        controls.switch("residual", "Residual connections", default=True),
-        controls.switch("norm", "LayerNorm", default=True),
-        "Training",
-        controls.option("learning_rate", "Learning rate", RATES, default=f"{Settings.learning_rate:g}"),
-        controls.slider("steps", "Steps", 100, 2000, step=100, default=Settings.steps),
-        controls.seed(),
-        "Beside it",
-        controls.option(
-            "beside",
-            "A second run with one thing changed",
-            training_runs.CHANGES,
-            default=training_runs.NOTHING,
-            help="Both are trained side by side, and both curves stand in one chart.",
-        ),
-    ],
-)
+settings = controls.open_page("training_lab", CONTROLS["training_lab"])
 experiments.offer("training_lab", settings)
 first = Settings(
     task=settings.task,

@@ -5,57 +5,14 @@ import streamlit as st
 
 from core import block, draws, gradients
 from ui import block_figures, block_words, controls, experiments, figures, page
+from ui.page_controls import CONTROLS
 from ui.scripts.transformer_block import arrays as block_arrays
 
 page.start(
     "transformer_block",
     "One block takes a row of numbers per token and gives back a row of the same length. Follow the arrows down.",
 )
-settings = controls.open_page(
-    "transformer_block",
-    [
-        "Sequence",
-        controls.sentence(),
-        controls.seq_len(2, 64, default=5),
-        controls.d_model(4, 64, step=2, default=8),
-        "Block",
-        controls.heads(default=1),
-        controls.slider("d_ff", "Feed-forward width d_ff", 4, 256, step=4, default=16),
-        controls.switch("residual", "Residual connections", default=True),
-        controls.switch("norm", "LayerNorm", default=True),
-        controls.option(
-            "order",
-            "Order",
-            ["post-norm", "pre-norm"],
-            default="post-norm",
-            help="Where LayerNorm stands. Without it, only the comparisons below depend on this.",
-        ),
-        controls.option("activation", "Activation", ["ReLU", "GELU"], default="ReLU"),
-        controls.switch("output_projection", "Output projection W_O", default=False),
-        controls.switch("causal", "Causal mask: nobody looks ahead", default=False),
-        controls.slider("blocks", "Stacked blocks", 1, 24, step=1, default=1),
-        "Weights",
-        controls.slider("weight_scale", "Size of the random weights", 0.1, 1.0, step=0.1, default=0.2),
-        controls.seed(),
-        controls.choice_up_to(
-            "block",
-            "Block shown",
-            high=lambda s: s.blocks,
-            default=1,
-            in_page=True,
-            only_if=lambda s: s.blocks > 1,
-        ),
-        controls.option(
-            "layer_norm",
-            "LayerNorm shown",
-            ["first", "second"],
-            default="first",
-            in_page=True,
-            only_if=lambda s: s.norm,
-        ),
-        controls.switch("compare", "Compare post-norm, pre-norm and no norm", default=False, in_page=True),
-    ],
-)
+settings = controls.open_page("transformer_block", CONTROLS["transformer_block"])
 experiments.offer("transformer_block", settings)
 
 n, d_model, d_ff, blocks = settings.n_tokens, settings.d_model, settings.d_ff, settings.blocks
