@@ -28,6 +28,7 @@ page.start(
 )
 settings = controls.open_page("positional_encoding", CONTROLS["positional_encoding"])
 experiments.offer("positional_encoding", settings)
+controls.teaching_buttons()
 
 n, d_model, scheme, seed = settings.n_tokens, settings.d_model, settings.scheme, settings.seed
 
@@ -82,7 +83,6 @@ def draw_pattern() -> None:
 
 def draw_waves() -> None:
     """A few dimensions as curves over the positions."""
-    st.header("No waves" if scheme == "table" else "Waves")
     settings.draw("pair")
     width = paired if scheme == "rope" else d_model
     pairs, lengths = sorted({0, settings.pair, (width - 1) // 2}), positional.wavelengths(d_model)[:width]
@@ -139,7 +139,6 @@ def draw_slopes() -> None:
 
 def draw_near_and_far() -> None:
     """How positions relate by how far they stand apart."""
-    st.header("Near and far")
     if scheme == "alibi":
         draw_slopes()
     elif scheme == "rope":
@@ -150,20 +149,22 @@ def draw_near_and_far() -> None:
         arrays["placed_scores"] = scores
         draw_pairs(scores, "score", "key position", "query position", findings)
         page.random_weights()
-        turned = positional.norms(positional.rotate(asked.queries))
-        draw_lengths({"query": positional.norms(asked.queries), "query, turned": turned})
     else:
         st.markdown("The dot product of two encodings says how alike they are.")
         alike = positional.similarity(encoding)
         findings = said.near_and_far(positional.by_offset(alike), scheme, d_model)
         arrays["similarity"] = alike
         draw_pairs(alike, "similarity", "position", "other position", findings)
-        draw_lengths({"encoding": positional.norms(encoding), "embedding": positional.norms(x)})
 
 
-def draw_lengths(rows: dict[str, np.ndarray]) -> None:
+def draw_lengths() -> None:
     """The lengths of two kinds of vectors at each position."""
-    st.header("How long they are")
+    if scheme == "rope":
+        asked = attention.self_attention(x, w.w_q, w.w_k, w.w_v).queries
+        turned = positional.norms(positional.rotate(asked))
+        rows = {"query": positional.norms(asked), "query, turned": turned}
+    else:
+        rows = {"encoding": positional.norms(encoding), "embedding": positional.norms(x)}
     first, second = rows.values()
     findings = said.kept_lengths(first, second) if scheme == "rope" else said.lengths(first, second, d_model)
     top = 1.1 * max(float(lengths.max()) for lengths in rows.values())
@@ -178,7 +179,6 @@ def draw_lengths(rows: dict[str, np.ndarray]) -> None:
 
 def draw_shuffle() -> None:
     """The same words in two orders: do the outputs move with their tokens?"""
-    st.header("Shuffle the words")
     settings.draw("permutation")
     words = settings.tokens or LESSON_WORDS
     if not settings.tokens:
@@ -221,7 +221,6 @@ def draw_shuffle() -> None:
 
 def draw_where_am_i() -> None:
     """Positions read back from embedding + encoding, and how that goes with the width."""
-    st.header("Where am I?")
     if scheme not in ADDED:
         st.markdown(said.NOTHING_TO_READ[scheme])
         return
@@ -254,19 +253,24 @@ def draw_where_am_i() -> None:
     tables["Share right by width"] = page.frame(np.stack(list(shares.values())), list(shares), [str(v) for v in widths])
 
 
-settings.draw("scheme")
-if scheme == "alibi":
+if page.section():
+    settings.draw("scheme")
     settings.draw("alibi_head")
-draw_pattern()
-if scheme in (*ADDED, "rope"):
+    draw_pattern()
+if scheme in (*ADDED, "rope") and page.section("No waves" if scheme == "table" else "Waves"):
     draw_waves()
-if scheme != "none":
+if scheme != "none" and page.section("Near and far"):
     draw_near_and_far()
-draw_shuffle()
-draw_where_am_i()
+if scheme in (*ADDED, "rope") and page.section("How long they are"):
+    draw_lengths()
+if page.section("Shuffle the words"):
+    draw_shuffle()
+if page.section("Where am I?"):
+    draw_where_am_i()
 
 page.notice(*said.notices(scheme))
-page.numbers(tables)
-page.take_away(settings, arrays, tables)
-page.source(*SOURCES[scheme], positional.attend_with_positions, positional.shuffle)
+if not page.presenting():
+    page.numbers(tables)
+    page.take_away(settings, arrays, tables)
+    page.source(*SOURCES[scheme], positional.attend_with_positions, positional.shuffle)
 page.foot("positional_encoding")

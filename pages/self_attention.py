@@ -16,6 +16,7 @@ page.start(
 )
 settings = controls.open_page("self_attention", CONTROLS["self_attention"])
 experiments.offer("self_attention", settings)
+controls.teaching_buttons()
 
 n, d_model = settings.n_tokens, settings.d_model
 x = draws.words(settings.tokens, d_model, settings.seed) if settings.tokens else draws.tokens(n, d_model, settings.seed)
@@ -43,32 +44,33 @@ dimensions = [str(i) for i in range(1, d_model + 1)]
 key_title = "key token (second sequence)" if settings.cross else "key token"
 
 # The map, and one row of it
-page.figure(
-    figures.attention_map(weights, queries, keys, entropy, highlight=row, x_title=key_title),
-    key="map",
-    alt=f"Attention weights of {n} query tokens on {m} key tokens. {words.strongest_link(weights, queries, keys)}",
-)
-page.findings(
-    words.strongest_link(weights, queries, keys),
-    words.row_sums(weights),
-    f"The framed row, token {words.token(queries[row])}, is worked out below.",
-)
-page.random_weights()
+if page.section():
+    page.figure(
+        figures.attention_map(weights, queries, keys, entropy, highlight=row, x_title=key_title),
+        key="map",
+        alt=f"Attention weights of {n} query tokens on {m} key tokens. {words.strongest_link(weights, queries, keys)}",
+    )
+    page.findings(
+        words.strongest_link(weights, queries, keys),
+        words.row_sums(weights),
+        f"The framed row, token {words.token(queries[row])}, is worked out below.",
+    )
+    page.random_weights()
 
-st.header("One row, checked by hand")
-settings.draw("query")
-page.findings(words.row_finding(weights[row], queries[row], keys, float(entropy[row]), allowed[row]))
-st.latex(words.weighted_sum(weights[row], result.values[:, 0], float(result.output[row, 0]), settings.query))
-best = int(weights[row].argmax())
-page.figure(
-    figures.bars(weights[row], keys, x_title=key_title, y_title="weight", highlight=best, y_range=(0, 1.1)),
-    key="row",
-    alt=f"Weights of query token {queries[row]}: {words.listed(weights[row], keys)}.",
-)
-st.markdown("Multiply each weight with its row of V and add the results up: that gives the output, the last line.")
-factors = np.vstack([np.column_stack([weights[row], result.values]), [weights[row].sum(), *result.output[row]]])
-names = [*(f"key {figures.shorten(key, 20)}" for key in keys), "output"]
-page.table(page.frame(factors, names, ["weight", *(f"V {i}" for i in dimensions)]), alt="Weights and values")
+if page.section("One row, checked by hand"):
+    settings.draw("query")
+    page.findings(words.row_finding(weights[row], queries[row], keys, float(entropy[row]), allowed[row]))
+    st.latex(words.weighted_sum(weights[row], result.values[:, 0], float(result.output[row, 0]), settings.query))
+    best = int(weights[row].argmax())
+    page.figure(
+        figures.bars(weights[row], keys, x_title=key_title, y_title="weight", highlight=best, y_range=(0, 1.1)),
+        key="row",
+        alt=f"Weights of query token {queries[row]}: {words.listed(weights[row], keys)}.",
+    )
+    st.markdown("Multiply each weight with its row of V and add the results up: that gives the output, the last line.")
+    factors = np.vstack([np.column_stack([weights[row], result.values]), [weights[row].sum(), *result.output[row]]])
+    names = [*(f"key {figures.shorten(key, 20)}" for key in keys), "output"]
+    page.table(page.frame(factors, names, ["weight", *(f"V {i}" for i in dimensions)]), alt="Weights and values")
 
 
 # The way there, stage by stage
@@ -133,28 +135,34 @@ def draw_stage(stage: str) -> None:
             page.figure(chart, key=f"stage_{name}", alt=f"{stage.capitalize()}: the matrix {name}.")
 
 
-st.header("The way there, stage by stage")
-settings.draw("stage")
-shown = STAGES.index(settings.stage)
-back, on = st.columns(2)
-back.button(
-    "Previous stage",
-    key="self_attention_previous",
-    disabled=shown == 0,
-    on_click=controls.choose,
-    args=("stage", STAGES[shown - 1]),
-    width="stretch",
-)
-on.button(
-    "Next stage",
-    key="self_attention_next",
-    disabled=settings.stage in ("output", "all"),
-    on_click=controls.choose,
-    args=("stage", STAGES[min(shown + 1, 7)]),
-    width="stretch",
-)
-for stage in STAGES[:-1] if settings.stage == "all" else (settings.stage,):
-    draw_stage(stage)
+def stage_buttons() -> None:
+    """The way to the previous and the next stage."""
+    shown, fixed = STAGES.index(settings.stage), "stage" in controls.shown_as().fixed
+    back, on = st.columns(2)
+    back.button(
+        "Previous stage",
+        key="self_attention_previous",
+        disabled=fixed or shown == 0,
+        on_click=controls.choose,
+        args=("stage", STAGES[shown - 1]),
+        width="stretch",
+    )
+    on.button(
+        "Next stage",
+        key="self_attention_next",
+        disabled=fixed or settings.stage in ("output", "all"),
+        on_click=controls.choose,
+        args=("stage", STAGES[min(shown + 1, 7)]),
+        width="stretch",
+    )
+
+
+if page.section("The way there, stage by stage", page.Stages("stage", STAGES[:-1], settings.stage)):
+    settings.draw("stage")
+    if not page.presenting():  # it has buttons of its own
+        stage_buttons()
+    for stage in STAGES[:-1] if settings.stage == "all" else (settings.stage,):
+        draw_stage(stage)
 
 page.notice(
     "Look along one row: unless all keys are hidden, its weights sum to 1. More for one key is less for another.",
@@ -162,23 +170,24 @@ page.notice(
     "It shows best with d_model 64 and weights of size 0.1: switch the division off and on.",
     "Without a mask, nothing in the computation asks where a token stands. The page Positional encoding mends that.",
 )
-row_sums = weights.sum(-1)
-tables = {
-    "Weights": page.frame(weights, queries, keys),
-    "Row sums and entropy": page.frame(np.stack([row_sums, entropy], axis=1), queries, ["sum", "entropy (bits)"]),
-    "Output": page.frame(result.output, queries, dimensions),
-    "Queries": page.frame(result.queries, queries, dimensions),
-    "Keys": page.frame(result.keys, keys, dimensions),
-    "Values": page.frame(result.values, keys, dimensions),
-    "Scores": page.frame(result.scores, queries, keys),
-}
-page.numbers(tables)
-page.take_away(
-    settings,
-    {"x": x, **({"source": source} if settings.cross else {}), "w_q": w.w_q, "w_k": w.w_k, "w_v": w.w_v}
-    | vars(result)  # queries, keys, values, scores, scaled, allowed, masked, weights, output
-    | {"row_sums": row_sums, "row_entropy": entropy},
-    tables,
-)
-page.source(attention.scaled_dot_product_attention, attention.softmax)
+if not page.presenting():
+    row_sums = weights.sum(-1)
+    tables = {
+        "Weights": page.frame(weights, queries, keys),
+        "Row sums and entropy": page.frame(np.stack([row_sums, entropy], axis=1), queries, ["sum", "entropy (bits)"]),
+        "Output": page.frame(result.output, queries, dimensions),
+        "Queries": page.frame(result.queries, queries, dimensions),
+        "Keys": page.frame(result.keys, keys, dimensions),
+        "Values": page.frame(result.values, keys, dimensions),
+        "Scores": page.frame(result.scores, queries, keys),
+    }
+    page.numbers(tables)
+    page.take_away(
+        settings,
+        {"x": x, **({"source": source} if settings.cross else {}), "w_q": w.w_q, "w_k": w.w_k, "w_v": w.w_v}
+        | vars(result)  # queries, keys, values, scores, scaled, allowed, masked, weights, output
+        | {"row_sums": row_sums, "row_entropy": entropy},
+        tables,
+    )
+    page.source(attention.scaled_dot_product_attention, attention.softmax)
 page.foot("self_attention")

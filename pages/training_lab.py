@@ -109,6 +109,7 @@ page.start(
 )
 settings = controls.open_page("training_lab", CONTROLS["training_lab"])
 experiments.offer("training_lab", settings)
+controls.teaching_buttons()
 first = Settings(
     task=settings.task,
     heads=settings.heads,
@@ -180,40 +181,43 @@ if last:
     step = bar.slider("Step shown", 0, last, last, runs[0].every, key="training_lab_shown", help=told)
 
 # What the heads look at, and what is answered
-slots = []
-for name, run, key in zip(names, runs, KEYS, strict=False):
-    if second:
-        st.header(training_words.capital(name))
-    slots.append(place_run(run.settings, legend=run is runs[0]))
-    draw_run(run, step, slots[-1], key)
+slots: list[Slots] = []
+if page.section():
+    for name, run, key in zip(names, runs, KEYS, strict=False):
+        if second:
+            st.header(training_words.capital(name))
+        slots.append(place_run(run.settings, legend=run is runs[0]))
+        draw_run(run, step, slots[-1], key)
 
 # The curves
-st.header("How it learns")
-curves = dict(zip(("loss", "accuracy"), st.columns(2), strict=True))
-draw_curves(by_name, step, curves)
-if not going:  # while it trains, only the pictures are drawn again
-    page.findings(training_words.loss_finding(by_name), training_words.accuracy_finding(by_name))
-st.markdown("\n".join(f"- {term}" for term in training_words.terms(first)))
-for line in training_words.equations(first):
-    st.latex(line)
-st.caption(training_words.SIGNS_OF_EQUATIONS)
+curves: Slots = {}
+if page.section("How it learns"):
+    curves = dict(zip(("loss", "accuracy"), st.columns(2), strict=True))
+    draw_curves(by_name, step, curves)
+    if not going:  # while it trains, only the pictures are drawn again
+        page.findings(training_words.loss_finding(by_name), training_words.accuracy_finding(by_name))
+    st.markdown("\n".join(f"- {term}" for term in training_words.terms(first)))
+    for line in training_words.equations(first):
+        st.latex(line)
+    st.caption(training_words.SIGNS_OF_EQUATIONS)
 
 # What each head looks at, in numbers
-st.header("The weight of each head")
-st.markdown(
-    f"The share of its weight on each kind of place, after step {step}: means over all letters of "
-    f"{training.EXAMPLES} sequences that are never trained on. A letter may be of two kinds, and then counts for both."
-)
-for name, run in by_name.items():
-    if second:
-        st.text(training_words.capital(name))
-    readings = run.at(step).readings
-    if len(readings) <= 4:  # beyond, the table is easier to read
-        for column, (label, share) in zip(
-            st.columns(len(readings)), training_words.top_shares(readings, run.settings), strict=True
-        ):
-            column.metric(label, share)
-    page.table(training_words.readings_table(readings, run.settings), alt=f"Weight of each head, {name}")
+if page.section("The weight of each head"):
+    st.markdown(
+        f"The share of its weight on each kind of place, after step {step}: means over all letters of "
+        f"{training.EXAMPLES} sequences that are never trained on. "
+        "A letter may be of two kinds, and then counts for both."
+    )
+    for name, run in by_name.items():
+        if second:
+            st.text(training_words.capital(name))
+        readings = run.at(step).readings
+        if len(readings) <= 4:  # beyond, the table is easier to read
+            for column, (label, share) in zip(
+                st.columns(len(readings)), training_words.top_shares(readings, run.settings), strict=True
+            ):
+                column.metric(label, share)
+        page.table(training_words.readings_table(readings, run.settings), alt=f"Weight of each head, {name}")
 
 page.notice(
     "Nobody tells the heads where to look. Only the answers are right or wrong; where to look is learned from that.",
@@ -223,8 +227,9 @@ page.notice(
     "cannot be learned. Which one is marked can.",
     "Every switch can be tried beside the run as it is: choose what to change under *Beside it*, and train both.",
 )
-page.numbers({"Loss and right answers": training_words.losses_table(by_name)})
-page.source(training.train, training.loss_and_gradient, adam.step)
+if not page.presenting():
+    page.numbers({"Loss and right answers": training_words.losses_table(by_name)})
+    page.source(training.train, training.loss_and_gradient, adam.step)
 page.foot("training_lab")
 
 
@@ -248,6 +253,7 @@ if going:
             if pictures:
                 for run, slot, key in zip(runs, slots, KEYS, strict=False):
                     draw_run(run, step, slot, f"{key}_{turn}")
-                draw_curves(by_name, step, curves, f"_{turn}")
+                if curves:
+                    draw_curves(by_name, step, curves, f"_{turn}")
     rest()
     st.rerun()

@@ -105,7 +105,7 @@ def test_random_links_open_on_legal_settings_and_their_clean_link_opens_on_the_s
         ({"off": ["5"]}, "off “5” is none of 1 to 2: showing none."),
         ({"off": ["1,x"]}, "off “x” is none of 1 to 2: showing 1."),
         ({"sentence": ["a b"], "seq_len": ["9"]}, "seq_len 9 gives way to the length of the sentence: showing 2."),
-        ({"sentence": ["x" * 2000]}, "The sentence has 2,000 characters: only the first 1,000 are kept."),
+        ({"sentence": ["x" * 2000]}, "“Sentence” has 2,000 characters: only the first 1,000 are kept."),
         ({"foo": ["1"], "*b*": ["2"]}, "The link names what this page does not have: “foo”, “*b*”."),
     ],
 )
@@ -246,7 +246,7 @@ def test_a_wrong_link_is_told_once_and_made_clean() -> None:
     at.run()
     assert at.text  # still there: nothing was changed
     at.slider(key="d_model").set_value(16).run()
-    assert not at.text
+    assert not any("showing" in text.value for text in at.text)
 
 
 def test_what_is_set_follows_to_the_other_page_and_back() -> None:
@@ -318,7 +318,7 @@ def test_tokens_left_out_are_counted() -> None:
     at.text_input(key="sentence").set_value("word " * 20_000).run()
     assert not at.exception
     assert at.text_input(key="sentence").value == ("word " * 200)
-    assert "The sentence has 100,000 characters: only the first 1,000 are kept." in [c.value for c in at.caption]
+    assert "“Sentence” has 100,000 characters: only the first 1,000 are kept." in [c.value for c in at.caption]
 
 
 # --- the pages ------------------------------------------------------------------------------------------------------

@@ -29,5 +29,5 @@ def test_a_lessons_link_opens_without_a_correction(link):
     assert "showing" not in texts(at)
 
 
-def test_there_are_links_to_every_concept_page():
+def test_there_are_links_to_every_page():
     assert {urlsplit(link).path for link in LINKS} == {path.stem for path in (ROOT / "pages").glob("*.py")} - {"home"}

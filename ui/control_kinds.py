@@ -89,6 +89,14 @@ class Control:
         """What is shown instead, as the end of that sentence."""
         return f"showing {self.write(value)}"
 
+    def words(self, value: Any) -> str:
+        """The value as a sentence spells it."""
+        return self.write(value)
+
+    def told(self, settings: Settings) -> str:
+        """The control and its value as a line of text."""
+        return self.fixed(settings) or f"{self.label}: {self.words(settings.values[self.name])}"
+
     def applies(self, settings: Settings) -> bool:
         """Whether the controls before it leave this one a meaning; otherwise it rests at its default."""
         return self.only_if is None or self.only_if(settings)
@@ -251,7 +259,10 @@ class Flags(Dependent):
         return f"{self.name} {quoted(', '.join(wrong))} is none of {min(options)} to {max(options)}"
 
     def showing(self, value: Sequence[float]) -> str:
-        return f"showing {self.write(value) or 'none'}"
+        return f"showing {self.words(value)}"
+
+    def words(self, value: Sequence[float]) -> str:
+        return self.write(value) or "none"
 
     def widget(self, settings: Settings, **shared: Any) -> tuple[int, ...]:
         shown = list(settings.values[self.name])
@@ -271,42 +282,42 @@ class Switch(Control):
     def write(self, value: bool) -> str:
         return str(value).lower()
 
+    def words(self, value: bool) -> str:
+        return "on" if value else "off"
+
     def widget(self, settings: Settings, **shared: Any) -> bool:
         return st.toggle(value=self.default, **shared)
-
-
-@dataclass(frozen=True)
-class Sentence(Control):
-    """A text that becomes the tokens; blank means the lesson's random tokens."""
-
-    def nearest(self, value: str, settings: Settings) -> str:
-        return value[:MAX_SENTENCE]
-
-    def problem(self, value: str, settings: Settings) -> str:
-        return f"The {self.label.lower()} has {len(value):,} characters"
-
-    def showing(self, value: str) -> str:
-        return f"only the first {len(value):,} are kept"
-
-    def widget(self, settings: Settings, **shared: Any) -> str:
-        return st.text_input(value=self.default, placeholder="Blank: random tokens", **shared)
 
 
 @dataclass(frozen=True)
 class Line(Control):
     """A short text that the page reads for itself; it stays as typed."""
 
+    most: int = MAX_LINE  # characters
+    blank: str = "an example"  # what a blank one means
+
     def nearest(self, value: str, settings: Settings) -> str:
-        return value[:MAX_LINE]
+        return value[: self.most]
 
     def problem(self, value: str, settings: Settings) -> str:
-        return f"{self.name} has {len(value):,} characters"
+        return f"“{self.label}” has {len(value):,} characters"
 
     def showing(self, value: str) -> str:
         return f"only the first {len(value):,} are kept"
 
+    def words(self, value: str) -> str:
+        return value if value.strip() else self.blank
+
     def widget(self, settings: Settings, **shared: Any) -> str:
-        return st.text_input(value=self.default, placeholder="Blank: an example", **shared)
+        return st.text_input(value=self.default, placeholder=f"Blank: {self.blank}", **shared)
+
+
+@dataclass(frozen=True)
+class Sentence(Line):
+    """A text that becomes the tokens; blank means the lesson's random tokens."""
+
+    most: int = MAX_SENTENCE
+    blank: str = "random tokens"
 
 
 @lru_cache(maxsize=32)  # sentences of any length, the last 32 of them: a rerun does not split its sentence again

@@ -8,17 +8,18 @@ A page lists its controls; `open_page` draws them and returns the settings, whic
   what it corrected, and the browser is sent to the clean link.
 - From then on Streamlit keeps link and widgets together (`bind="query-params"`), without the defaults; only the
   controls that depend on others are written into the link here (`_link_dependent` says why).
+- A link may lock or hide controls (`ui.handout`): on its page they keep the values that it brought.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
-from ui import navigation
+from ui import handout, navigation
 from ui.control_kinds import (
     MAX_SEED,
     Choice,
@@ -35,6 +36,7 @@ from ui.control_kinds import (
     Switch,
     plain,
 )
+from ui.handout import Handout
 from ui.link import read_link, resolve, same, write_link
 
 _TOKENS = (
@@ -122,6 +124,15 @@ def line(name: str, label: str, **more: Any) -> Control:
     return Line(name, label, "", **more)
 
 
+@dataclass(frozen=True)
+class Fixed:
+    """What a link has locked or hidden on a page, for the session: the names, and the values that they keep."""
+
+    locked: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+    values: dict[str, Any] = field(default_factory=dict)
+
+
 @dataclass
 class Memory:
     """What one session remembers of its controls."""
@@ -131,6 +142,8 @@ class Memory:
     changed: list[str] = field(default_factory=list)  # the browser reports these names since the last run
     moved: set[str] = field(default_factory=set)  # the same, for the run that is on
     drawn: dict[str, tuple[int, list[int]]] = field(default_factory=dict)  # of each `Dependent`: count and options
+    handout: Handout = field(default_factory=Handout)  # how the page is shown
+    fixed: dict[str, Fixed] = field(default_factory=dict)  # by page
     link: dict[str, str] = field(default_factory=dict)  # the clean link of this run
     acted: bool = False  # a widget or button of the page asked for this run
     notes: list[str] = field(default_factory=list)  # what the door has to say
@@ -146,6 +159,10 @@ class Memory:
                     self.chosen[control.name] = value
                     self.chosen |= control.sets(value) if control.sets else {}
                     self.notes = []
+
+    def settings(self, controls: Iterable[Control]) -> Settings:
+        """The settings of the page that is open: what was chosen, save for what its link has fixed."""
+        return resolve(controls, self.chosen | self.fixed.get(self.page, Fixed()).values)
 
     def key(self, control: Control) -> str:
         """The key of a control's widget: its name, and for a `Dependent` also how often its options were replaced.
@@ -175,23 +192,26 @@ def open_page(name: str, controls: Sequence[Control | str]) -> Settings:
         _enter(memory, name, real)
     elif not acted:
         _hear_history(real)
-    settings = resolve(real, memory.chosen)
+    settings = memory.settings(real)
     settings.draw = lambda key: _draw_in_page(key, real, settings)
-    memory.link = write_link(real, settings)
+    memory.link = write_link(real, settings) | handout.write(memory.handout)
     if memory.notes:
         with st.container(border=True):
             st.text("\n".join(memory.notes))  # not Markdown: it quotes what the link said
-    with st.sidebar:
+    with st.container(key="controls_beside") if memory.handout.present else st.sidebar:
         heading = ""
         for control in controls:
             if isinstance(control, str):
                 heading = control
-            elif not control.in_page and control.applies(settings):
+            elif not control.in_page and control.applies(settings) and control.name not in memory.handout.hidden:
                 if heading:  # with nothing below it, it is left out
                     st.subheader(heading)
                 heading = ""
                 _draw(control, settings)
-        _buttons(real, settings)
+        if memory.page in {entry.name for entry in navigation.ENTRIES}:
+            _buttons(real, settings)
+    with st.container(key="settings_in_print"):
+        st.text(" · ".join(control.told(settings) for control in real if control.applies(settings)))
     _follow_history(real)
     _link_dependent(real)
     return settings
@@ -199,10 +219,16 @@ def open_page(name: str, controls: Sequence[Control | str]) -> Settings:
 
 def _enter(memory: Memory, name: str, controls: Sequence[Control]) -> None:
     memory.page = name
-    link = _link()
+    link, fixed = _link(), memory.fixed.get(name, Fixed())
+    before = Handout(min(memory.handout.present, 1), memory.handout.questions, fixed.locked, fixed.hidden)
+    memory.handout, notes = handout.read(link, [control.name for control in controls], before)
     memory.chosen, memory.notes = read_link(controls, link, memory.chosen)
-    clean = write_link(controls, resolve(controls, memory.chosen))
-    memory.link = clean
+    memory.notes += notes
+    if "lock" in link or "hide" in link:
+        values = resolve(controls, memory.chosen).values
+        kept = {name: values[name] for name in memory.handout.fixed}
+        memory.fixed[name] = Fixed(memory.handout.locked, memory.handout.hidden, kept)
+    clean = memory.link = write_link(controls, memory.settings(controls)) | handout.write(memory.handout)
     if link != {key: [text] for key, text in clean.items()}:
         # A name that is still bound to the page before cannot be written: then the next run tells the browser.
         with suppress(StreamlitAPIException):
@@ -210,9 +236,9 @@ def _enter(memory: Memory, name: str, controls: Sequence[Control]) -> None:
 
 
 def address() -> tuple[str, dict[str, str]]:
-    """The page that is open, and the clean link of its settings: what differs from the page's own, by name."""
+    """The page that is open, and its settings as its link spells them: what differs from the page's own, by name."""
     memory = _memory()
-    return memory.page, memory.link
+    return memory.page, {name: text for name, text in memory.link.items() if name not in handout.NAMES}
 
 
 def choose(name: str, value: Any) -> None:
@@ -222,10 +248,30 @@ def choose(name: str, value: Any) -> None:
     memory.chosen[name] = value
 
 
+def shown_as() -> Handout:
+    """How the page is shown to a class."""
+    return _memory().handout
+
+
+def present(section: int) -> None:
+    """Show this section of the page alone, from 1; the whole page for 0. From a button's callback."""
+    memory = _memory()
+    memory.acted = True
+    memory.handout = replace(memory.handout, present=section)
+
+
+def chosen_on(controls: Iterable[Control | str]) -> Settings:
+    """The settings with which a page of these controls would open now."""
+    return resolve([control for control in controls if isinstance(control, Control)], _memory().chosen)
+
+
 def _draw(control: Control, settings: Settings) -> None:
     """Draw one control, showing its value in `settings`."""
     memory, name, value = _memory(), control.name, settings.values[control.name]
-    if not control.applies(settings):
+    if not control.applies(settings) or name in memory.handout.hidden:
+        return
+    if name in memory.handout.locked:
+        st.text(f"{control.told(settings)} (locked)")
         return
     dependent = isinstance(control, Dependent)
     if isinstance(control, Dependent):
@@ -278,6 +324,8 @@ def _hear_history(controls: Sequence[Control]) -> None:
     """
     memory = _memory()
     told = {control.name for control in controls if isinstance(control, Dependent)}
+    shown, _ = handout.read(_link(), (), Handout())
+    memory.handout = replace(memory.handout, present=shown.present)
     differ = {name for name in told if st.query_params.get(name) != memory.link.get(name)}
     if differ:
         kept = {name: value for name, value in memory.chosen.items() if name not in differ}
@@ -295,8 +343,27 @@ def _buttons(controls: Sequence[Control], settings: Settings) -> None:
             memory.chosen.pop(name, None)
         memory.notes = []
         st.switch_page(navigation.page_of(navigation.entry(memory.page)), query_params={})
-    if any(control.name == "seed" and control.applies(settings) for control in controls):
+    free = "seed" not in memory.handout.fixed
+    if free and any(control.name == "seed" and control.applies(settings) for control in controls):
         st.button("New weights", help="Draw again, from the next seed", on_click=_next_seed, width="stretch")
+
+
+def teaching_buttons() -> None:
+    """For the projector and for handing out, below the controls."""
+    with st.sidebar:
+        st.subheader("Teach")
+        st.button(
+            "Present",
+            help="For the projector: large, one section at a time",
+            icon=":material/slideshow:",
+            shortcut="P",
+            on_click=present,
+            args=(1,),
+            width="stretch",
+        )
+        page = navigation.entry(_memory().page).title
+        to, icon = navigation.page_of(navigation.HAND_OUT), navigation.HAND_OUT.icon
+        st.page_link(to, label="Hand this page out", icon=icon, query_params={"page": page})
 
 
 def _next_seed() -> None:
@@ -304,15 +371,14 @@ def _next_seed() -> None:
 
 
 def _link_dependent(controls: Sequence[Control]) -> None:
-    """Write each `Dependent` into the link.
+    """Write each `Dependent`, and how the page is shown, into the link.
 
     Streamlit does not do it, for it would correct the link while a key moves the control that it depends
     on, and such a correction reaches the browser when that has moved on: the link would then hold an old value.
     """
     link = _memory().link
-    for control in controls:
-        name = control.name
-        if isinstance(control, Dependent) and st.query_params.get(name) != link.get(name):
+    for name in (*(control.name for control in controls if isinstance(control, Dependent)), *handout.NAMES):
+        if st.query_params.get(name) != link.get(name):
             if name in link:
                 st.query_params[name] = link[name]
             else:

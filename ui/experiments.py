@@ -180,12 +180,15 @@ def _set(experiment: Experiment) -> None:
 
 def offer(page: str, settings: Settings) -> None:
     """The buttons of a page, below its controls; and at the top of it what to look for, while one's settings are on."""
-    for experiment in EXPERIMENTS[page]:
+    shown = controls.shown_as()
+    offered = [each for each in EXPERIMENTS[page] if not set(each.sets) & set(shown.fixed)]
+    for experiment in offered if shown.present <= 1 else ():
         if _is_on(experiment, settings):
             st.info(f"**{experiment.name}.** {experiment.look}", icon=":material/science:")
     with st.sidebar:
-        st.subheader("Experiments")
-        for place, experiment in enumerate(EXPERIMENTS[page]):
+        if offered:
+            st.subheader("Experiments")
+        for place, experiment in enumerate(offered):
             st.button(
                 experiment.name, key=f"{page}_experiment_{place}", on_click=_set, args=(experiment,), width="stretch"
             )

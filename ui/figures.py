@@ -321,6 +321,25 @@ def finish(figure: go.Figure | dict[str, Any], height: int, top: int = 36) -> go
     return go.Figure(spec)
 
 
+def enlarged(figure: go.Figure) -> go.Figure:
+    """The same figure for a projector: type a quarter larger (the smallest 18 px and more), and not too low."""
+    spec = _larger_type(figure.to_plotly_json())
+    layout = spec["layout"]
+    grow = 1 if "coloraxis" in layout else 1.25  # a map has room for larger type
+    layout["height"] = max(round(grow * layout["height"]), 430)
+    layout["margin"] |= {side: round(1.25 * layout["margin"][side]) for side in ("t", "b")}
+    return go.Figure(spec)
+
+
+def _larger_type(part: Any, inside: str = "") -> Any:
+    """A part of a figure with larger sizes in everything that is called a font."""
+    if isinstance(part, dict):
+        return {name: _larger_type(value, f"{inside}.{name}") for name, value in part.items()}
+    if isinstance(part, (list, tuple)) and part and isinstance(part[0], dict):
+        return [_larger_type(each, inside) for each in part]
+    return round(1.25 * part) if inside.endswith("font.size") else part
+
+
 def colour_limit(maps: Iterable[Array], kind: str) -> float:
     """Where the colour scale of these maps ends.
 

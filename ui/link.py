@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ui import handout
 from ui.control_kinds import Control, Dependent, Flags, Settings, quoted
 
 
@@ -43,7 +44,8 @@ def read_link(
             notes.append(f"{complaint}: {control.showing(value)}.")
         if texts and drawn:
             after[name] = value
-    unknown = [quoted(name) for name in link if name not in settings.values and name not in chosen]
+    known = {*settings.values, *chosen, *handout.NAMES}
+    unknown = [quoted(name) for name in link if name not in known]
     if unknown:
         listed = ", ".join(unknown[:5]) + (", …" if len(unknown) > 5 else "")
         notes.append(f"The link names what this page does not have: {listed}.")

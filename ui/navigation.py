@@ -26,6 +26,8 @@ ENTRIES = (
     Entry("transformer_block", "Transformer block", ":material/layers:"),
     Entry("training_lab", "Training lab", ":material/model_training:"),
 )
+HAND_OUT = Entry("hand_out", "Hand out", ":material/school:")  # for the teacher, beside the lesson
+EVERY = (*ENTRIES, HAND_OUT)
 
 
 def page_of(entry: Entry) -> st.Page:
@@ -45,7 +47,7 @@ def build() -> st.Page:
     st.set_page_config(page_icon="🎛️", layout="wide")
     start = ENTRIES[0]
     by_name = st.Page(_file(start), title=start.title, url_path=start.name, visibility="hidden")
-    page = st.navigation([*map(page_of, ENTRIES), by_name])
+    page = st.navigation([*map(page_of, EVERY), by_name])
     if page.url_path == start.name:  # asked for by its name: its address is the root
         st.switch_page(page_of(start), query_params=st.query_params.to_dict())
     st.set_page_config(page_title=f"{page.title} · The transformer, live")
@@ -66,7 +68,7 @@ def ensure(name: str) -> None:
 
 def entry(name: str) -> Entry:
     """The entry of a page. Raises ValueError for an unknown name."""
-    for candidate in ENTRIES:
+    for candidate in EVERY:
         if candidate.name == name:
             return candidate
     raise ValueError(f"there is no page named {name!r}")

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ import plotly.graph_objects as go
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from ui import controls, navigation, scripts
+from ui import controls, figures, handout, navigation, scripts
 from ui import take_away_files as files
 from ui.control_kinds import Settings
 from ui.scripts.writing import notebook
@@ -29,7 +30,58 @@ _STYLE = """<style>
     .js-plotly-plot .heatmap-label text { font-size: 10px !important; }
     .js-plotly-plot .textpoint text { font-size: 12px !important; }
 }
+[data-testid="stMainBlockContainer"] { max-width: 1180px; }
+@media screen { .st-key-settings_in_print { display: none !important; } }
+@media print {
+    @page { margin: 10mm; }
+    /* What is at most 1,010 pixels wide on a screen (1,180 without the padding) fits on a sheet of A4 or Letter. */
+    [data-testid="stMainBlockContainer"] { zoom: 0.7; max-width: none !important; padding: 0 !important; }
+    [data-testid="stApp"], [data-testid="stAppViewContainer"], [data-testid="stMain"] {
+        position: static !important; display: block !important; height: auto !important; overflow: visible !important;
+    }
+    [data-testid="stSidebar"], [data-testid="stHeader"], .st-key-way_on, .st-key-controls_beside, .modebar, hr, button,
+    [data-testid="stMain"] :is(
+        [data-testid="stSlider"], [data-testid="stButtonGroup"], [data-testid="stCheckbox"], [data-testid="stExpander"],
+        [data-testid="stPageLink"]
+    ) { display: none !important; }
+    html, body, [data-testid="stApp"], [data-testid="stMainBlockContainer"] * {
+        color: black !important; background-color: transparent !important;
+    }
+    .js-plotly-plot .legend .bg { fill: none !important; }
+    /* Tables are pictures: those of the dark theme, known by its primary colour, are turned to light ones. */
+    .stDataFrameGlideDataEditor[style*="#60A5FA"] { filter: invert(1) hue-rotate(180deg); }
+    [data-testid="stMainBlockContainer"] > [data-testid="stVerticalBlock"] { display: block; }
+    [data-testid="stMainBlockContainer"] > [data-testid="stVerticalBlock"] > * { margin-bottom: 0.8rem; }
+    [data-testid="stPlotlyChart"], [data-testid="stDataFrame"], .katex-display, table, p { break-inside: avoid; }
+    :has(> [data-testid="stHeading"]) { break-after: avoid; }
+}
 </style>"""
+
+# For the projector: type for the last row, the controls at the right of the pictures, the way on at the foot.
+_PRESENTING = """<style>
+html { font-size: 22px !important; }
+[data-testid="stHeader"] { background: none !important; }
+[data-testid="stMainBlockContainer"] { padding: 0.7rem 14.5rem 3.5rem 1rem !important; max-width: none !important; }
+[data-testid="stMainBlockContainer"] h1 { font-size: 1.2rem !important; padding: 0.1rem 0 0.5rem 2.2rem !important; }
+[data-testid="stMainBlockContainer"] h2 { font-size: 1.3rem !important; padding: 0 !important; }
+[data-testid="stMainBlockContainer"] [data-testid="stVerticalBlock"] { gap: 0.6rem; }
+[data-testid="stMainBlockContainer"] .katex { font-size: 1em; }
+.st-key-controls_beside {
+    position: fixed !important; top: 0.5rem; right: 0; bottom: 3.2rem; width: 13.5rem !important; padding: 0 1rem 1rem;
+    overflow: hidden auto; gap: 0.6rem !important;
+}
+.st-key-controls_beside h3 { font-size: 1rem !important; padding: 0.5rem 0 0.4rem !important; }
+.st-key-way_on {
+    position: fixed !important; left: 0; right: 0; bottom: 0; padding: 0.3rem 1rem; width: 100% !important;
+    z-index: 100; background: var(--st-background-color, Canvas);
+}
+@media (max-width: 700px) {
+    html { font-size: 18px !important; }
+    [data-testid="stMainBlockContainer"] { padding-right: 1rem !important; }
+    .st-key-controls_beside { position: static !important; width: 100% !important; }
+}
+</style>"""
+_LATER_SECTION = "<style>.st-key-what_is_seen { display: none; }</style>"
 
 _ROWS_SHOWN = 16
 _CHART_CONFIG = {
@@ -48,18 +100,52 @@ _CHART_CONFIG = {
 }
 
 
+class Stages(NamedTuple):
+    """The stages of a section: the control that chooses one, all of them, and the one on show."""
+
+    control: str
+    names: Sequence[str]
+    now: str
+
+
 def start(name: str, sentence: str, title: str | None = None) -> None:
     """Begin a page: navigation, title (that of the menu where None), and one sentence that says what will be seen."""
     navigation.ensure(name)
     st.session_state["drawn"] = {}  # the figures of this run by key, each with its description: `take_away` offers them
+    st.session_state["sections"] = []  # the headings of this run, in their order, with the stages of each
     st.html(_STYLE)
     st.title(title or navigation.entry(name).title)
-    st.markdown(sentence)
+    with st.container(key="what_is_seen"):
+        st.markdown(sentence)
+
+
+def presenting() -> bool:
+    """Whether the page is shown section by section, for a projector."""
+    return controls.shown_as().present > 0
+
+
+def section(heading: str | None = None, stages: Stages | None = None) -> bool:
+    """Begin a section; False where it is not on show and is to be left out. The first one has no heading.
+
+    stages: where the section shows one of several stages, the way on leads through them.
+    """
+    sections = st.session_state["sections"]
+    sections.append((heading, stages))
+    if presenting() and len(sections) == 1:
+        st.set_page_config(initial_sidebar_state="collapsed")
+        st.html(_PRESENTING + _LATER_SECTION * (controls.shown_as().present > 1))
+    if controls.shown_as().present not in (0, len(sections)):
+        return False
+    if heading:
+        st.header(heading)
+    return True
 
 
 def figure(chart: go.Figure, key: str, alt: str) -> DeltaGenerator:
     """Draw a figure under a key of its own, with a spoken description; returns its place, to draw another one there."""
     st.session_state["drawn"][key] = chart, alt
+    if presenting():
+        chart = figures.enlarged(chart)
     picture = {"format": "png", "scale": 2, "filename": files.file_name(*controls.address(), key)}
     return st.plotly_chart(chart, key=key, config=_CHART_CONFIG | {"toImageButtonOptions": picture}, alt=alt)
 
@@ -111,7 +197,7 @@ def take_away(settings: Settings, arrays: Mapping[str, np.ndarray], tables: Mapp
     save = partial(st.download_button, on_click="ignore", icon=":material/download:")  # what is saved needs no new run
     with box:
         st.markdown("**The link** to this page with exactly these settings. The sign at its right end copies it.")
-        address = files.url(st.context.url or "", link)
+        address = files.url(st.context.url or "", link | handout.write(controls.shown_as()))
         st.code(address, language=None, wrap_lines=True)
 
         st.markdown("**The script** computes this page's arrays. Python with numpy is all it needs.")
@@ -149,12 +235,15 @@ def source(*functions: Callable[..., object]) -> None:
 
 def notice(*lines: str) -> None:
     """What to notice: two or three lines, in Markdown, true at every setting or computed."""
-    st.header("What to notice")
-    st.markdown("\n".join(f"- {line}" for line in lines))
+    if section("What to notice"):
+        st.markdown("\n".join(f"- {line}" for line in lines))
 
 
 def foot(name: str) -> None:
-    """Links to the previous and the next page."""
+    """Links to the previous and the next page; while presenting, to the previous and the next section or stage."""
+    if presenting():
+        _way_on()
+        return
     st.divider()
     left, right = st.columns(2)
     before, after = navigation.neighbours(name)
@@ -162,6 +251,43 @@ def foot(name: str) -> None:
         left.page_link(navigation.page_of(before), label=f"Previous: {before.title}", icon=":material/arrow_back:")
     if after:
         right.page_link(navigation.page_of(after), label=f"Next: {after.title}", icon=":material/arrow_forward:")
+
+
+def _way_on() -> None:
+    """Where the presentation stands, and the buttons and keys that lead on."""
+    sections, shown = st.session_state["sections"], controls.shown_as()
+    if shown.present > len(sections):  # another setting has fewer sections
+        controls.present(len(sections))
+        st.rerun()
+    stops: list[tuple[int, str, str]] = []  # section, and where it has stages their control and one of them
+    here = 0
+    for number, (_, stages) in enumerate(sections, start=1):
+        walked = stages and stages.control not in shown.fixed
+        if number == shown.present:
+            here = len(stops) + (stages.names.index(stages.now) if walked and stages.now in stages.names else 0)
+        stops += [(number, stages.control, stage) for stage in stages.names] if walked else [(number, "", "")]
+    with st.container(key="way_on", horizontal=True, vertical_alignment="center"):
+        for label, icon, key, to in (
+            ("Previous", "arrow_back", "PageUp", here - 1),
+            ("Next", "arrow_forward", "PageDown", here + 1),
+        ):
+            st.button(
+                label,
+                icon=f":material/{icon}:",
+                shortcut=key,
+                disabled=not 0 <= to < len(stops),
+                on_click=_present,
+                args=stops[to % len(stops)],
+            )
+        st.button("Whole page", icon=":material/close_fullscreen:", shortcut="P", on_click=controls.present, args=(0,))
+        st.text(f"{here + 1} of {len(stops)}")
+
+
+def _present(section: int, control: str, stage: str) -> None:
+    """Go to a section, and to one of its stages where it has any."""
+    controls.present(section)
+    if control:
+        controls.choose(control, stage)
 
 
 def frame(values: np.ndarray, rows: Sequence[str], columns: Sequence[str]) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 from core import positional, trained, training
 from core.tasks import TASKS
 from core.training import Settings as Model
-from ui import controls, training_runs
+from ui import controls, navigation, training_runs
 from ui.control_kinds import Control, Settings
 
 STAGES = ("inputs", "projections", "scores", "scaling", "mask", "softmax", "output", "all")  # of self-attention
@@ -32,6 +32,8 @@ def _needed(task: str) -> dict[str, object]:
     """The settings of a task that its choice brings along: with them it is learned."""
     return {name: getattr(training.suggested(task), name) for name in OF_TASK}
 
+
+_CLASS_PAGES = [entry.title for entry in navigation.ENTRIES[1:]]
 
 CONTROLS: dict[str, list[Control | str]] = {
     "recurrence": [
@@ -247,4 +249,5 @@ CONTROLS: dict[str, list[Control | str]] = {
         ),
     ],
     "home": [controls.sentence(in_page=True)],
+    "hand_out": [controls.option("page", "Page", _CLASS_PAGES, default=_CLASS_PAGES[1], in_page=True)],
 }

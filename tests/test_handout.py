@@ -1,0 +1,222 @@
+"""What a link says beside the settings: presenting, and what of the controls is locked or hidden."""
+
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.pages.charts import cells, control, open_page, specs, texts
+from ui.handout import Handout, read, write
+from ui.page_controls import STAGES
+
+NAMES = ("d_model", "seed", "temperature")
+
+
+@pytest.mark.parametrize(
+    "handout", [Handout(), Handout(3), Handout(0, False), Handout(1, True, ("seed", "d_model"), ("temperature",))]
+)
+def test_what_is_written_is_read_again(handout: Handout) -> None:
+    link = {name: [text] for name, text in write(handout).items()}
+    assert read(link, NAMES, Handout()) == (handout, [])
+
+
+@pytest.mark.parametrize(
+    ("link", "after", "said"),
+    [
+        ({"present": ["yes"]}, Handout(), "present “yes” is not the number of a section: showing the whole page."),
+        ({"present": ["-1"]}, Handout(), "present “-1” is not the number of a section: showing the whole page."),
+        ({"questions": ["no"]}, Handout(), "questions “no” is neither 0 nor 1: showing them."),
+        (
+            {"lock": ["seed,<b>"]},
+            Handout(locked=("seed",)),
+            "The link locks or hides what this page does not have: “<b>”.",
+        ),
+    ],
+)
+def test_what_cannot_be_done_is_said(link: dict[str, list[str]], after: Handout, said: str) -> None:
+    assert read(link, NAMES, Handout()) == (after, [said])
+
+
+def test_a_link_leaves_what_it_does_not_name() -> None:
+    before = Handout(1, False, ("seed",), ("d_model",))
+    assert read({}, NAMES, before) == (before, [])
+    assert read({"hide": ["seed"], "lock": ["seed"]}, NAMES, before)[0] == Handout(1, False, (), ("seed",))
+
+
+# Locked and hidden controls
+
+
+def names_of_widgets(at: AppTest) -> set[str]:
+    widgets = [*at.slider, *at.select_slider, *at.toggle, *at.button_group, *at.number_input, *at.text_input]
+    return {widget.key.split()[0] for widget in widgets if widget.key}
+
+
+def go_to(at: AppTest, page: str) -> None:
+    """To another page by the menu, whose links have no settings."""
+    at.switch_page(f"pages/{page}.py")
+    at.query_params.clear()
+    at.run()
+
+
+def buttons(at: AppTest) -> list[str]:
+    return [button.label for button in at.button]
+
+
+def test_locked_controls_show_their_value_and_hidden_ones_are_gone() -> None:
+    at = open_page("self_attention", lock="d_model,query", hide="seed", d_model="8", query="2", seed="3")
+    assert "Model width d_model: 8 (locked)" in texts(at)
+    assert "Query token: 2 (locked)" in texts(at)
+    assert not {"d_model", "query", "seed"} & names_of_widgets(at)
+    assert "New weights" not in buttons(at)
+    free = open_page("self_attention", d_model="8", query="2", seed="3")
+    assert (cells(at, "map") == cells(free, "map")).all()
+    assert at.query_params["lock"] == "d_model,query"
+    assert at.query_params["hide"] == "seed"
+
+
+def test_nothing_moves_a_locked_control() -> None:
+    at = open_page("self_attention", lock="d_model,stage", d_model="8", stage="scores")
+    assert not any("√d_k at d_model 64" in label for label in buttons(at))  # that experiment would set it
+    assert at.button(key="self_attention_next").disabled
+    next(button for button in at.button if button.label == "Lesson example").click().run()
+    assert "Model width d_model: 8 (locked)" in texts(at)
+    go_to(at, "recurrence")
+    at.slider(key="d_model").set_value(32).run()  # free on another page
+    go_to(at, "self_attention")
+    assert "Model width d_model: 8 (locked)" in texts(at)
+    assert cells(at, "stage_scores").shape == (5, 5)
+    assert at.query_params["lock"] == "d_model,stage"
+    go_to(at, "recurrence")
+    assert at.slider(key="d_model").value == 32
+
+
+def test_a_locked_sentence_is_shown_as_typed() -> None:
+    at = open_page("self_attention", lock="sentence", sentence="<b>a</b> $x$ *y*")
+    assert "Sentence: <b>a</b> $x$ *y* (locked)" in [text.value for text in at.text]
+
+
+# Presenting
+
+
+def headings(at: AppTest) -> list[str]:
+    return [header.value for header in at.header]
+
+
+def press(at: AppTest, label: str) -> None:
+    next(button for button in at.button if button.label == label).click().run()
+    assert not at.exception
+
+
+def test_presenting_shows_one_section_after_the_other_and_walks_through_stages() -> None:
+    at = open_page("self_attention")
+    whole = headings(at)
+    press(at, "Present")
+    seen, stages = [], []
+    for _ in range(30):
+        assert len(headings(at)) <= 1
+        seen += headings(at)
+        if "stage" in names_of_widgets(at):
+            stages.append(control(at, "stage").value)
+        following = next(button for button in at.button if button.label == "Next")
+        if following.disabled:
+            break
+        following.click().run()
+    assert list(dict.fromkeys(seen)) == whole
+    assert tuple(stages) == STAGES[:-1]
+    assert at.query_params["present"] == "4"
+    press(at, "Previous")
+    assert control(at, "stage").value == "output"
+    press(at, "Whole page")
+    assert headings(at) == whole
+    assert "present" not in at.query_params
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "recurrence",
+        "self_attention",
+        "positional_encoding",
+        "multi_head_attention",
+        "transformer_block",
+        "training_lab",
+    ],
+)
+def test_every_section_of_every_page_can_be_presented_alone(page: str) -> None:
+    at = open_page(page)
+    whole, figures = headings(at), len(specs(at))
+    press(at, "Present")
+    seen, drawn = headings(at), len(specs(at))
+    while not next(button for button in at.button if button.label == "Next").disabled:
+        press(at, "Next")
+        seen += headings(at)
+        drawn += len(specs(at))
+    assert list(dict.fromkeys(seen)) == whole
+    assert drawn >= figures
+
+
+def test_a_section_that_is_not_there_is_the_last_one() -> None:
+    at = open_page("recurrence", present="70")
+    assert headings(at) == ["What to notice"]
+    assert at.query_params["present"] == "5"
+
+
+def test_presenting_goes_on_on_the_next_page_from_its_beginning() -> None:
+    at = open_page("recurrence", present="3")
+    go_to(at, "self_attention")
+    assert headings(at) == []
+    assert at.query_params["present"] == "1"
+
+
+def sizes(part: object, inside: str = "") -> list[float]:
+    """Every size of type in a part of a figure."""
+    if isinstance(part, dict):
+        return [size for name, value in part.items() for size in sizes(value, f"{inside}.{name}")]
+    if isinstance(part, list):
+        return [size for each in part for size in sizes(each, inside)]
+    return [float(part)] if inside.endswith("font.size") and isinstance(part, (int, float)) else []
+
+
+def test_a_presented_figure_has_the_same_numbers_in_larger_type() -> None:
+    page, presented = open_page("self_attention"), open_page("self_attention", present="1")
+    assert (cells(page, "map") == cells(presented, "map")).all()
+    assert min(sizes(specs(presented)["map"])) >= 18
+
+
+# The page that makes the link
+
+
+def test_a_link_that_is_handed_out_opens_as_it_says() -> None:
+    at = open_page("self_attention", d_model="12", sentence="the cat sat")
+    at.switch_page("pages/hand_out.py")
+    at.query_params["page"] = "Self-attention"
+    at.run()
+    at.multiselect(key="hand_out_locked").set_value(["d_model", "sentence"]).run()
+    at.multiselect(key="hand_out_hidden").set_value(["seed"]).run()
+    at.toggle(key="hand_out_questions").set_value(False).run()
+    at.toggle(key="hand_out_present").set_value(True).run()
+    assert not at.exception
+    assert "Model width d_model: 12 (locked)" in texts(at)
+    address = urlsplit(at.code[0].value)
+    assert address.path.endswith("/self_attention")
+    link = dict(parse_qsl(address.query))
+    assert link == {
+        "sentence": "the cat sat",
+        "d_model": "12",
+        "present": "1",
+        "questions": "0",
+        "lock": "sentence,d_model",
+        "hide": "seed",
+    } | {"lock": link["lock"]}
+    assert set(link["lock"].split(",")) == {"sentence", "d_model"}
+    opened = open_page("self_attention", **link)
+    assert dict(opened.query_params) == link
+    assert not {"d_model", "sentence", "seed"} & names_of_widgets(opened)
+
+
+def test_what_is_locked_cannot_be_hidden_too_and_the_teachers_own_page_is_free() -> None:
+    at = open_page("hand_out", page="Transformer block")
+    at.multiselect(key="hand_out_locked").set_value(["blocks"]).run()
+    assert "Stacked blocks" not in at.multiselect(key="hand_out_hidden").options
+    go_to(at, "transformer_block")
+    assert "blocks" in names_of_widgets(at)
