@@ -205,7 +205,8 @@ def open_page(name: str, controls: Sequence[Control | str]) -> Settings:
                 heading = control
             elif not control.in_page and control.applies(settings) and control.name not in memory.handout.hidden:
                 if heading:  # with nothing below it, it is left out
-                    st.subheader(heading)
+                    # beside a presented section a heading would stand between those of page and section
+                    st.markdown(f"**{heading}**") if memory.handout.present else st.subheader(heading)
                 heading = ""
                 _draw(control, settings)
         if memory.page in {entry.name for entry in navigation.ENTRIES}:

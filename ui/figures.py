@@ -306,10 +306,11 @@ def finish(figure: go.Figure | dict[str, Any], height: int, top: int = 36) -> go
     layout = spec["layout"]
     for name in layout:
         if name.startswith(("xaxis", "yaxis")):
-            layout[name] = dict(fixedrange=True, automargin=True) | layout[name]
+            layout[name] = dict(fixedrange=True, automargin=True, tickfont=dict(size=TICK_FONT)) | layout[name]
             layout[name]["title"] = dict(font=dict(size=TITLE_FONT)) | _title_of(layout[name])
     for annotation in layout.get("annotations", ()):
         annotation.setdefault("font", dict(size=TITLE_FONT))
+    layout["legend"] = dict(font=dict(size=TICK_FONT)) | layout.get("legend", {})
     layout |= dict(
         height=height,
         margin=dict(l=8, r=8, t=top, b=_TITLE_BELOW),
@@ -322,7 +323,7 @@ def finish(figure: go.Figure | dict[str, Any], height: int, top: int = 36) -> go
 
 
 def enlarged(figure: go.Figure) -> go.Figure:
-    """The same figure for a projector: type a quarter larger (the smallest 18 px and more), and not too low."""
+    """The same figure for a projector: type a quarter larger and of 18 px at least, and not too low."""
     spec = _larger_type(figure.to_plotly_json())
     layout = spec["layout"]
     grow = 1 if "coloraxis" in layout else 1.25  # a map has room for larger type
@@ -337,7 +338,7 @@ def _larger_type(part: Any, inside: str = "") -> Any:
         return {name: _larger_type(value, f"{inside}.{name}") for name, value in part.items()}
     if isinstance(part, (list, tuple)) and part and isinstance(part[0], dict):
         return [_larger_type(each, inside) for each in part]
-    return round(1.25 * part) if inside.endswith("font.size") else part
+    return max(18, round(1.25 * part)) if inside.endswith("font.size") else part
 
 
 def colour_limit(maps: Iterable[Array], kind: str) -> float:

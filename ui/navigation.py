@@ -75,6 +75,8 @@ def entry(name: str) -> Entry:
 
 
 def neighbours(name: str) -> tuple[Entry | None, Entry | None]:
-    """The entries before and after a page; None at the ends. Raises ValueError for an unknown name."""
+    """The entries before and after a page; None at the ends and beside the lesson. Raises ValueError if unknown."""
+    if entry(name) not in ENTRIES:
+        return None, None
     place = ENTRIES.index(entry(name))
     return (ENTRIES[place - 1] if place else None), (ENTRIES[place + 1] if place + 1 < len(ENTRIES) else None)

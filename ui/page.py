@@ -131,9 +131,10 @@ def section(heading: str | None = None, stages: Stages | None = None) -> bool:
     """
     sections = st.session_state["sections"]
     sections.append((heading, stages))
-    if presenting() and len(sections) == 1:
-        st.set_page_config(initial_sidebar_state="collapsed")
-        st.html(_PRESENTING + _LATER_SECTION * (controls.shown_as().present > 1))
+    if len(sections) == 1:
+        st.set_page_config(initial_sidebar_state="collapsed" if presenting() else "auto")
+        if presenting():
+            st.html(_PRESENTING + _LATER_SECTION * (controls.shown_as().present > 1))
     if controls.shown_as().present not in (0, len(sections)):
         return False
     if heading:

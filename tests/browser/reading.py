@@ -11,10 +11,10 @@ from playwright.sync_api import BrowserContext, Locator, TimeoutError, expect
 from tests.browser import harness
 from tests.browser.harness import Visit
 from ui import navigation
-from ui.navigation import ENTRIES, Entry
+from ui.navigation import ENTRIES, EVERY, Entry
 
 CONCEPTS = ENTRIES[1:-1]  # without home and the training lab
-HEADINGS = {entry.name: entry.title for entry in ENTRIES} | {"home": "The transformer, live"}
+HEADINGS = {entry.name: entry.title for entry in EVERY} | {"home": "The transformer, live"}
 
 # Each chart's data by the key it was drawn under; what Plotly itself adds begins with an underscore.
 _CHARTS = """() => Object.fromEntries(

@@ -16,7 +16,7 @@ from tests.browser.harness import Scheme, Visit
 from tests.browser.reading import CONCEPTS, charts, go_to, link, quiet_tab, wait_until
 from tests.pages.charts import array
 from ui.figures import token_names
-from ui.navigation import ENTRIES
+from ui.navigation import ENTRIES, EVERY
 
 # Every text of a chart but the numbers inside coloured cells, with its colour; and what it stands on.
 TEXT_COLOURS = """() => [...document.querySelectorAll('.js-plotly-plot svg text')]
@@ -40,7 +40,7 @@ TITLES_AMONG_LABELS = """() => [...document.querySelectorAll('.js-plotly-plot')]
 """
 
 
-@pytest.fixture(scope="module", params=ENTRIES, ids=lambda entry: entry.name)
+@pytest.fixture(scope="module", params=EVERY, ids=lambda entry: entry.name)
 def opened(request: pytest.FixtureRequest, server: str, profile: BrowserContext) -> Iterator[Visit]:
     """Each page as it opens, for tests that set nothing."""
     path = "/" if request.param is ENTRIES[0] else f"/{request.param.name}"

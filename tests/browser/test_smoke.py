@@ -4,14 +4,14 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.harness import Visit
-from ui.navigation import ENTRIES, Entry
+from ui.navigation import EVERY, Entry
 
-EACH_PAGE = pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
-HEADINGS = {entry.name: entry.title for entry in ENTRIES} | {"home": "The transformer, live"}
+EACH_PAGE = pytest.mark.parametrize("entry", EVERY, ids=lambda entry: entry.name)
+HEADINGS = {entry.name: entry.title for entry in EVERY} | {"home": "The transformer, live"}
 
 
 def path_of(entry: Entry) -> str:
-    return "/" if entry is ENTRIES[0] else f"/{entry.name}"
+    return "/" if entry is EVERY[0] else f"/{entry.name}"
 
 
 def assert_whole_and_quiet(visit: Visit) -> None:
@@ -30,6 +30,6 @@ def test_deep_link_on_a_server_nobody_has_visited(entry, fresh_server, open_page
     expect(heading).to_have_count(1)
     expect(heading).to_have_text(HEADINGS[entry.name])
     labels = visit.page.locator('[data-testid="stSidebarNavLink"] p')
-    expect(labels).to_have_text([other.title for other in ENTRIES])
+    expect(labels).to_have_text([other.title for other in EVERY])
     assert entry.title in visit.page.title()
     assert_whole_and_quiet(visit)
