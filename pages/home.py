@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from ui import controls, figures, navigation, page
+from ui import controls, figures, navigation, page, predict
 from ui.page_controls import CONTROLS
 
 GOALS = (
@@ -31,6 +31,12 @@ def link(name: str, label: str) -> None:
     """A way to a page, under a name that fits where it stands."""
     entry = navigation.entry(name)
     st.page_link(navigation.page_of(entry), label=label, icon=entry.icon)
+
+
+def progress(name: str) -> None:
+    """What the reader has predicted on a page, once that is anything."""
+    if said := predict.progress(name):
+        st.caption(f"Predict, then see: {said}.")
 
 
 def part(name: str, label: str) -> None:
@@ -79,8 +85,10 @@ with goals:
         with st.container(border=True, gap="small"):
             st.markdown(f"**{number}.** {goal}")
             link(name, navigation.entry(name).title)
+            progress(name)
     with st.container(border=True, gap="small"):
         st.markdown("**Then try it:** train a small transformer in seconds, and take one of its parts away.")
         link("training_lab", navigation.entry("training_lab").title)
+        progress("training_lab")
 
 page.foot("home")

@@ -5,8 +5,19 @@ import streamlit as st
 
 from core import attention, draws, multi_head, trained, training
 from core.tasks import TASKS
-from ui import controls, experiments, figures, multi_head_figures, multi_head_words, page, training_words, words
+from ui import (
+    controls,
+    experiments,
+    figures,
+    multi_head_figures,
+    multi_head_words,
+    page,
+    predict,
+    training_words,
+    words,
+)
 from ui.page_controls import BUILT, CONTROLS, is_trained
+from ui.questions import multi_head_attention as questions
 
 TWO = training.Settings.task  # the task whose sequences have a mark
 
@@ -222,6 +233,8 @@ if page.section("More heads, the same number of parameters"):
     )
     if built:
         page.findings(multi_head_words.built_parameters(layer))
+
+predict.offer(lambda: questions.ask(settings, layer, result, tokens))
 
 page.notice(
     "A row of one head sums to 1, so more weight on one token is less on another. A second head has a sum of its own.",

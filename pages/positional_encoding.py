@@ -7,9 +7,10 @@ import pandas as pd
 import streamlit as st
 
 from core import attention, draws, positional
-from ui import controls, experiments, figures, page, positional_figures
+from ui import controls, experiments, figures, page, positional_figures, predict
 from ui import positional_words as said
 from ui.page_controls import ADDED, CONTROLS
+from ui.questions import positional_encoding as questions
 from ui.words import number
 
 LESSON_WORDS = ("dog", "bites", "man")
@@ -267,6 +268,8 @@ if page.section("Shuffle the words"):
     draw_shuffle()
 if page.section("Where am I?"):
     draw_where_am_i()
+
+predict.offer(lambda: questions.ask(settings, x, encoding, w, slope))
 
 page.notice(*said.notices(scheme))
 if not page.presenting():

@@ -7,8 +7,9 @@ import pandas as pd
 import streamlit as st
 
 from core import attention, draws, recurrence
-from ui import controls, experiments, figures, page, recurrence_figures, recurrence_words
+from ui import controls, experiments, figures, page, predict, recurrence_figures, recurrence_words
 from ui.page_controls import CONTROLS
+from ui.questions import recurrence as questions
 
 LENGTHS = range(2, 257)  # of the curves
 MEASURED_LENGTHS = [2**i for i in range(1, 11)]
@@ -132,6 +133,8 @@ if page.section("How far the first token reaches"):
         "Random weights: a trained network carries more, or less. Look at how the reach depends on the distance."
     )
     st.latex(recurrence_words.jacobian(n))
+
+predict.offer(lambda: questions.ask(settings, x))
 
 page.notice(
     "Make the sequence longer: the staircase grows by a step per token, and attention's row stays at step 1.",

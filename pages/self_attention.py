@@ -6,8 +6,9 @@ import numpy as np
 import streamlit as st
 
 from core import attention, draws
-from ui import controls, experiments, figures, page, words
+from ui import controls, experiments, figures, page, predict, words
 from ui.page_controls import CONTROLS, STAGES
+from ui.questions import self_attention as questions
 
 page.start(
     "self_attention",
@@ -163,6 +164,8 @@ if page.section("The way there, stage by stage", page.Stages("stage", STAGES[:-1
         stage_buttons()
     for stage in STAGES[:-1] if settings.stage == "all" else (settings.stage,):
         draw_stage(stage)
+
+predict.offer(lambda: questions.ask(settings, x, source, allowed, queries, keys))
 
 page.notice(
     "Look along one row: unless all keys are hidden, its weights sum to 1. More for one key is less for another.",

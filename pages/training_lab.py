@@ -10,9 +10,10 @@ from streamlit.delta_generator import DeltaGenerator
 from core import adam, training
 from core.tasks import TASKS
 from core.training import Settings
-from ui import controls, experiments, page, training_figures, training_runs, training_words
+from ui import controls, experiments, page, predict, training_figures, training_runs, training_words
 from ui.control_kinds import MAX_SEED
 from ui.page_controls import CONTROLS, OF_TASK
+from ui.questions import training_lab as questions
 from ui.training_runs import Run
 
 KEYS = ("maps", "maps_beside")  # of the maps of the first and the second run
@@ -218,6 +219,8 @@ if page.section("The weight of each head"):
             ):
                 column.metric(label, share)
         page.table(training_words.readings_table(readings, run.settings), alt=f"Weight of each head, {name}")
+
+predict.offer(lambda: questions.ask(first))
 
 page.notice(
     "Nobody tells the heads where to look. Only the answers are right or wrong; where to look is learned from that.",

@@ -4,8 +4,9 @@ import numpy as np
 import streamlit as st
 
 from core import block, draws, gradients
-from ui import block_figures, block_words, controls, experiments, figures, page
+from ui import block_figures, block_words, controls, experiments, figures, page, predict
 from ui.page_controls import CONTROLS
+from ui.questions import transformer_block as questions
 from ui.scripts.transformer_block import arrays as block_arrays
 
 page.start(
@@ -177,6 +178,8 @@ if page.section("How the gradient gets back"):
         )
     else:
         st.markdown("With one block there is no way to follow. Choose two or more *Stacked blocks*.")
+
+predict.offer(lambda: questions.ask(settings, kind, x, weights, tokens))
 
 page.notice(
     "A block changes the numbers and keeps the shape. This is why blocks can be stacked.",

@@ -25,6 +25,11 @@ def power_of_ten(exponent: int) -> str:
     return f"10{str(exponent).translate(_RAISED)}"
 
 
+def counted(count: int, noun: str) -> str:
+    """1 token, 12 tokens."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
 def token(name: str) -> str:
     """A token's name inside a sentence: 3 “cat”. Args: a name as `figures.token_names` makes it ("3 cat (pad)")."""
     padding = " (pad)" if name.endswith(" (pad)") else ""
