@@ -145,7 +145,8 @@ class Cell(Question):
 
 def offer(questions: Callable[[], Sequence[Question]]) -> None:
     """The questions of the page that is open, in an expander; while it is closed nothing is computed."""
-    st.header("Predict, then see")
+    if not controls.shown_as().questions or not page.section("Predict, then see"):
+        return
     box = st.expander("Three questions on these settings", key="predict", on_change="rerun")
     if not box.open:
         return
@@ -186,7 +187,7 @@ def _draw(question: Question, place: int) -> None:
         st.text(solution.reason)
         if solution.chart:
             page.figure(solution.chart, f"predict_{question.name}_answer", solution.alt)
-        if question.shows:
+        if question.shows and not set(question.shows) & set(controls.shown_as().fixed):
             st.button("Show it on the page", key=f"{key} show", on_click=_show, args=(question.shows,))
 
 
