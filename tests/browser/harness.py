@@ -9,7 +9,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -148,12 +148,17 @@ class Server:
 
 @contextmanager
 def started(
-    log_file: Path, *options: str, address: str = LOOPBACK, port: int | None = None, patience: float = 60
+    log_file: Path,
+    *options: str,
+    address: str = LOOPBACK,
+    port: int | None = None,
+    more: Mapping[str, str] | None = None,
+    patience: float = 60,
 ) -> Iterator[Server]:
     """The app, started anew and stopped at the end.
 
     Args:
-        options: more of Streamlit's. port: a free one where None.
+        options: more of Streamlit's. port: a free one where None. more: environment variables on top.
 
     Raises:
         RuntimeError: it does not answer within `patience` seconds; the message holds its log.
@@ -163,7 +168,10 @@ def started(
     command = [sys.executable, "-m", "streamlit", "run", "app.py", *options]
     command += ["--server.headless=true", f"--server.address={address}", f"--server.port={port}"]
     command += ["--server.fileWatcherType=none"]  # all else as .streamlit/config.toml has it
-    with log_file.open("w") as log, subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log) as process:
+    with (
+        log_file.open("w") as log,
+        subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, env=os.environ | dict(more or {})) as process,
+    ):
         try:
             deadline = time.monotonic() + patience
             while not is_healthy(base):
