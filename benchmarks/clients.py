@@ -67,13 +67,12 @@ class Visitor:
         """
         return await self._send(WidgetState(id=self.widget(key).id, trigger_value=True))
 
-    async def report(self, key: str, patience: float = 60, **value: Any) -> float:
-        """Like `set`, but say of a widget whatever is given: `double_array_value=DoubleArray(data=[nan])`.
+    async def report(self, widget_id: str, patience: float = 60, **value: Any) -> float:
+        """Say of a widget whatever is given, as no browser would: `double_array_value=DoubleArray(data=[nan])`.
 
-        Raises:
-            KeyError: no such widget is on the page. TimeoutError: it takes longer than `patience` seconds.
+        Returns the seconds, like `set`. Raises TimeoutError where it takes longer than `patience` seconds.
         """
-        return await self._changed(await self._send(WidgetState(id=self.widget(key).id, **value)), patience)
+        return await self._changed(await self._send(WidgetState(id=widget_id, **value)), patience)
 
     async def open(self, path: str, patience: float = 60) -> float:
         """Go to another address of the app, as a link on the page does; returns the seconds until it is drawn."""
@@ -117,6 +116,16 @@ class Visitor:
             if _key(getattr(found, "id", "")) == key:
                 return found
         raise KeyError(f"no widget {key!r} on /{self.page}")
+
+    def widget_ids(self) -> list[str]:
+        """Of all widgets on the page, by which they are reported."""
+        return [found.id for found in map(_inside, self.shown.values()) if getattr(found, "id", "")]
+
+    def takes(self, widget_id: str) -> str:
+        """What can be said of a widget: "number", "whole number", "option", "text"; of others ""."""
+        found = next(found for found in map(_inside, self.shown.values()) if getattr(found, "id", "") == widget_id)
+        kinds = {"Slider": "number", "ButtonGroup": "option", "NumberInput": "whole number", "TextInput": "text"}
+        return "option" if getattr(found, "options", None) else kinds.get(type(found).__name__, "")
 
     def has(self, key: str) -> bool:
         """Whether there is a widget with this key that can be used."""

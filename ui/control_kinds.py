@@ -77,6 +77,10 @@ class Control:
         """The value as the link spells it."""
         return str(value)
 
+    def takes(self, value: Any) -> bool:
+        """Whether a widget's value is of this kind at all. Of a browser it always is; a forged message may say more."""
+        return isinstance(value, type(self.default))
+
     def nearest(self, value: Any, settings: Settings) -> Any:
         """The legal value nearest to this one, given the controls before it."""
         return value
@@ -127,6 +131,9 @@ class Slider(Control):
 
     def write(self, value: float) -> str:
         return plain(value)
+
+    def takes(self, value: Any) -> bool:
+        return isinstance(value, int | float) and math.isfinite(value)
 
     def nearest(self, value: float, settings: Settings) -> float:
         last = math.floor((self.high - self.low) / self.step + 1e-9)
@@ -320,8 +327,13 @@ class Sentence(Line):
     blank: str = "random tokens"
 
 
-@lru_cache(maxsize=32)  # sentences of any length, the last 32 of them: a rerun does not split its sentence again
 def _tokenize(text: str) -> Tokens:
+    """A rerun does not split its sentence again. One too long for the link is not kept, for it may have any length."""
+    return _tokens_of(text) if len(text) <= MAX_SENTENCE else tokenize(text)
+
+
+@lru_cache(maxsize=32)  # sentences of 1,000 characters, each with its tokens, at most 64: 10 KB, all of them 0.3 MB
+def _tokens_of(text: str) -> Tokens:
     return tokenize(text)
 
 
