@@ -96,7 +96,7 @@ async def ordinary(visitor: Visitor, seconds: float, chance: random.Random) -> N
 
 async def felt(base: str, trouble: Coroutine[Any, Any, None]) -> list[float]:
     """Seconds of a bystander's redraws, four a second, while the trouble lasts."""
-    redraws = []
+    redraws: list[float] = []
     async with visit(base, "/self_attention") as bystander:
         going = asyncio.create_task(trouble)
         while not going.done():
