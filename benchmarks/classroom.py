@@ -2,8 +2,10 @@
 
     python -m benchmarks.classroom 30 60
     python -m benchmarks.classroom 100 100 --check
+    python -m benchmarks.classroom 100 100 --replicas 2
 
-Starts a server of its own on a free port of this machine, seats the people one after the other, people and pages by
+Starts a server of its own on a free port of this machine (or several, among which the people are spread as a load
+balancer would), seats the people one after the other, people and pages by
 turns, and lets each move one of the page's sliders to a random place, at random times that are one second apart in the
 mean. A redraw is timed from the sending of a move to the end of the run of the script that it caused, as one person
 sees it: waiting for the others included, drawing in a browser not. The people are those of `benchmarks.clients`. They
@@ -16,8 +18,9 @@ import random
 import sys
 import tempfile
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, field
+from itertools import cycle, islice
 from pathlib import Path
 from time import perf_counter, process_time
 
@@ -43,7 +46,10 @@ LEEWAY = 1.25  # machines are noisy
 
 @dataclass
 class Lesson:
-    """What was seen. redraws: seconds for each. memory: the server's, in MB, empty, in the middle and at the end."""
+    """What was seen.
+
+    redraws: seconds for each. memory: the largest server's, in MB, empty, in the middle and at the end.
+    """
 
     people: int
     seconds: float = 0.0
@@ -52,7 +58,7 @@ class Lesson:
     exceptions: list[str] = field(default_factory=list)
     memory: list[float] = field(default_factory=list)
     busy: float = 0.0  # share of one core that the people took
-    server_busy: float = 0.0  # the same of the server
+    server_busy: float = 0.0  # the same of the servers
 
     @property
     def percentiles(self) -> tuple[float, float, float]:
@@ -76,26 +82,26 @@ class Lesson:
         return found
 
 
-async def teach(server: Server, people: int, seconds: float, seed: int = 0) -> Lesson:
+async def teach(servers: Sequence[Server], people: int, seconds: float, seed: int = 0) -> Lesson:
     """Seat the people and let them work for so many seconds."""
-    lesson = Lesson(people, memory=memory(server))
+    lesson = Lesson(people, memory=memory(servers))
     async with AsyncExitStack() as stack:
-        pages = list(SLIDERS)
+        pages = [page for page in SLIDERS for _ in servers]
         pupils = [
-            await stack.enter_async_context(visit(server.base, f"/{pages[turn % len(pages)]}"))
-            for turn in range(people)
+            await stack.enter_async_context(visit(servers[turn % len(servers)].base, f"/{page}"))
+            for turn, page in enumerate(islice(cycle(pages), people))
         ]
-        start, worked, served = perf_counter(), process_time(), server_seconds(server)
+        start, worked, served = perf_counter(), process_time(), server_seconds(servers)
         work = asyncio.gather(
             *(move_sliders(pupil, lesson, start + seconds, random.Random(seed + i)) for i, pupil in enumerate(pupils))
         )
         await asyncio.wait([work], timeout=seconds / 2)
-        lesson.memory += memory(server)
+        lesson.memory += memory(servers)
         await work
         lesson.seconds = perf_counter() - start
         lesson.busy = (process_time() - worked) / lesson.seconds
-        lesson.server_busy = (server_seconds(server) - served) / lesson.seconds
-        lesson.memory += memory(server)
+        lesson.server_busy = (server_seconds(servers) - served) / lesson.seconds
+        lesson.memory += memory(servers)
         lesson.exceptions = [shown for pupil in pupils for shown in pupil.exceptions]
     return lesson
 
@@ -112,20 +118,18 @@ async def move_sliders(pupil: Visitor, lesson: Lesson, end: float, chance: rando
             due += chance.uniform(0.5, 1.5)
 
 
-def memory(server: Server) -> list[float]:
-    """The server's memory (resident set) in MB; nothing where the system does not tell, which Linux does."""
-    status = Path(f"/proc/{server.process.pid}/status")
-    lines = status.read_text().splitlines() if status.exists() else []
-    return [int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS:")]
+def memory(servers: Sequence[Server]) -> list[float]:
+    """The memory (resident set) of the largest, in MB; nothing where the system does not tell, which Linux does."""
+    files = [Path(f"/proc/{server.process.pid}/status") for server in servers]
+    lines = [line for file in files if file.exists() for line in file.read_text().splitlines()]
+    return sorted(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS:"))[-1:]
 
 
-def server_seconds(server: Server) -> float:
-    """Seconds of a core that the server has used; not a number where the system does not tell."""
-    stat = Path(f"/proc/{server.process.pid}/stat")
-    if not stat.exists():
-        return float("nan")
-    user, system = stat.read_text().rpartition(")")[2].split()[11:13]
-    return (int(user) + int(system)) / 100  # the kernel counts for programs in hundredths
+def server_seconds(servers: Sequence[Server]) -> float:
+    """Seconds of a core that the servers have used; 0 where the system does not tell."""
+    files = [Path(f"/proc/{server.process.pid}/stat") for server in servers]
+    times = [file.read_text().rpartition(")")[2].split()[11:13] for file in files if file.exists()]
+    return sum(int(user) + int(system) for user, system in times) / 100  # the kernel counts in hundredths
 
 
 def told(lesson: Lesson) -> str:
@@ -135,9 +139,9 @@ def told(lesson: Lesson) -> str:
     grown = ", ".join(f"{place} {size:.0f} MB" for place, size in zip(places, lesson.memory, strict=False))
     return "\n".join(
         [
-            f"{lesson.people} people, {lesson.seconds:.0f} s, each moves a slider once a second",
+            f"{lesson.people} people, {lesson.seconds:.0f} s, each moves a slider about once a second",
             f"redraws       median {median:.0f} ms, 95 % within {high:.0f} ms, longest {longest:.0f} ms",
-            f"moves         {len(lesson.redraws)} of {lesson.due} served; the others' person still waited",
+            f"moves         {len(lesson.redraws)} of {lesson.due} served; who still waits for a picture makes none",
             f"exceptions    {len(lesson.exceptions)}",
             f"memory        {grown or 'not known on this system'}",
             f"busy          server {lesson.server_busy:.0%} of a core, all people together {lesson.busy:.0%}",
@@ -149,14 +153,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.classroom", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("people", type=int)
     parser.add_argument("seconds", type=float)
+    parser.add_argument("--replicas", type=int, default=1, help="servers among which the people are spread (default 1)")
     parser.add_argument(
         "--check",
         action="store_true",
         help=f"end with 1 where a goal is missed by more than {LEEWAY - 1:.0%} (two cores, up to {max(GOALS)} people)",
     )
     options = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory() as folder, started(Path(folder) / "log.txt") as server:
-        lesson = asyncio.run(teach(server, options.people, options.seconds))
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        logs = [Path(folder) / f"log-{number}.txt" for number in range(options.replicas)]
+        servers = [stack.enter_context(started(log)) for log in logs]
+        lesson = asyncio.run(teach(servers, options.people, options.seconds))
     print(told(lesson))
     missed = lesson.missed() if options.check else []
     for goal in missed:

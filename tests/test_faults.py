@@ -48,7 +48,7 @@ async def comes_true(holds: Callable[[], bool], patience: float = 30) -> None:
 
 
 def test_a_class_moves_sliders_without_an_exception(server: Server) -> None:
-    lesson = run(teach(server, people=6, seconds=3))
+    lesson = run(teach([server], people=6, seconds=3))
     assert lesson.exceptions == []
     assert 6 <= len(lesson.redraws) <= lesson.due
     assert 0 < lesson.busy < 0.5  # the people are cheap: what is measured is the server
