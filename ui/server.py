@@ -26,7 +26,7 @@ def prepare() -> None:
         mallopt(_M_TRIM_THRESHOLD, 128 * 1024)
 
 
-@st.cache_resource(show_spinner=False)  # nothing for each page; so at most as many entries as there are pages
+@st.cache_resource(show_spinner=False, max_entries=16)  # nothing for each page: it only remembers that it was done
 def keep(page: str) -> None:
     """Tell the garbage collector to leave alone what a page's first run has loaded.
 
