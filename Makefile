@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick lint format types check pictures
+.PHONY: help run test quick lint format types check pictures audit class
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 10
@@ -37,3 +37,10 @@ check: lint types test  ## everything a change must pass
 
 pictures: $(VENV)/ready  ## take the README's pictures anew
 	$(BIN)/python docs/take_pictures.py
+
+class: $(VENV)/ready  ## thirty people at once: how long they wait, and how much memory that takes
+	$(BIN)/python -m benchmarks.classroom 30 60 --check
+
+audit: $(VENV)/ready  ## known vulnerabilities of what the app needs; asks a public database
+	$(BIN)/pip install --quiet pip-audit
+	$(BIN)/pip-audit --strict --requirement requirements.txt

@@ -1,5 +1,8 @@
 """The entrance: `streamlit run app.py`."""
 
-from ui import navigation
+from ui import navigation, server
 
-navigation.build().run()
+server.prepare()
+page = navigation.build()
+page.run()
+server.keep(page.url_path)

@@ -67,6 +67,24 @@ class Visitor:
         """
         return await self._send(WidgetState(id=self.widget(key).id, trigger_value=True))
 
+    async def report(self, widget_id: str, patience: float = 60, **value: Any) -> float:
+        """Say of a widget whatever is given, as no browser would: `double_array_value=DoubleArray(data=[nan])`.
+
+        Returns the seconds, like `set`. Raises TimeoutError where it takes longer than `patience` seconds.
+        """
+        return await self._changed(await self._send(WidgetState(id=widget_id, **value)), patience)
+
+    async def open(self, path: str, patience: float = 60) -> float:
+        """Go to another address of the app, as a link on the page does; returns the seconds until it is drawn."""
+        address = urlsplit(path)
+        self.page, self.query, self._page_hash = address.path.strip("/"), address.query, ""
+        self._states.clear()
+        return await self._changed(await self._send(), patience)
+
+    def vanish(self) -> None:
+        """Break the connection without a goodbye, as a closed lid or a lost network does."""
+        self._connection.transport.abort()
+
     async def settled(self, patience: float = 60) -> None:
         """Wait until the script has run to its end. Raises TimeoutError after `patience` seconds."""
         await self.until(lambda: self.idle, patience)
@@ -98,6 +116,16 @@ class Visitor:
             if _key(getattr(found, "id", "")) == key:
                 return found
         raise KeyError(f"no widget {key!r} on /{self.page}")
+
+    def widget_ids(self) -> list[str]:
+        """Of all widgets on the page, by which they are reported."""
+        return [found.id for found in map(_inside, self.shown.values()) if getattr(found, "id", "")]
+
+    def takes(self, widget_id: str) -> str:
+        """What can be said of a widget: "number", "whole number", "option", "text"; of others ""."""
+        found = next(found for found in map(_inside, self.shown.values()) if getattr(found, "id", "") == widget_id)
+        kinds = {"Slider": "number", "ButtonGroup": "option", "NumberInput": "whole number", "TextInput": "text"}
+        return "option" if getattr(found, "options", None) else kinds.get(type(found).__name__, "")
 
     def has(self, key: str) -> bool:
         """Whether there is a widget with this key that can be used."""
@@ -140,21 +168,10 @@ class Visitor:
 
     def _state(self, key: str, value: Any) -> WidgetState:
         found = self.widget(key)
-        state, kind = WidgetState(id=found.id), type(found).__name__
-        if kind == "Checkbox":
-            state.bool_value = bool(value)
-        elif kind == "Slider" and not found.options:
-            state.double_array_value.data.append(float(value))
-        elif kind in ("Slider", "ButtonGroup"):  # a slider over options
-            state.string_array_value.data.extend([value] if isinstance(value, str) else map(str, value))
-        elif kind == "NumberInput":
-            setattr(state, "int_value" if found.data_type == type(found).INT else "double_value", value)
-        else:
-            state.string_value = str(value)
         if getattr(found, "query_param_key", ""):  # the browser puts it in the address itself
             spelled = str(value).lower() if isinstance(value, bool) else f"{value}"
             self.query = urlencode(dict(parse_qsl(self.query)) | {found.query_param_key: spelled})
-        return state
+        return _written(found, value)
 
     async def _listen(self) -> None:
         try:
@@ -217,6 +234,22 @@ def _inside(element: Element) -> Message:
 def _key(widget_id: str) -> str:
     """The key that the script gave a widget: "$$ID-HASH-KEY"."""
     return widget_id.split("-", 2)[-1] if widget_id.count("-") >= 2 else ""
+
+
+def _written(widget: Message, value: Any) -> WidgetState:
+    """A widget's value as its kind says it."""
+    state, kind = WidgetState(id=widget.id), type(widget).__name__
+    if kind == "Checkbox":
+        state.bool_value = bool(value)
+    elif kind == "Slider" and not widget.options:
+        state.double_array_value.data.append(float(value))
+    elif kind in ("Slider", "ButtonGroup"):  # a slider over options
+        state.string_array_value.data.extend([value] if isinstance(value, str) else map(str, value))
+    elif kind == "NumberInput":
+        setattr(state, "int_value" if widget.data_type == type(widget).INT else "double_value", value)
+    else:
+        state.string_value = str(value)
+    return state
 
 
 @asynccontextmanager

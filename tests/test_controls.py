@@ -7,7 +7,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.charts import control, open_page
-from ui import controls, navigation
+from ui import control_kinds, controls, navigation
 from ui.control_kinds import MAX_SENTENCE, Control, Settings
 from ui.link import read_link, resolve, write_link
 
@@ -173,6 +173,16 @@ def test_a_long_sentence_is_cut_and_counted() -> None:
     settings, _ = opened({"sentence": ["word " * 300]})
     assert len(settings.sentence) == MAX_SENTENCE
     assert len(settings.tokens) == 64
+
+
+def test_what_is_kept_of_sentences_is_bounded() -> None:
+    kept = control_kinds._tokens_of
+    kept.cache_clear()
+    for turn in range(20):
+        assert control_kinds._tokenize(f"{turn} " * 10).tokens[0] == str(turn)
+    control_kinds._tokenize("word " * 30_000)
+    assert kept.cache_info().currsize == kept.cache_info().maxsize == 8
+    assert kept.cache_info().misses == 20  # the last text was too long to be kept
 
 
 def test_an_unknown_setting_is_named() -> None:

@@ -16,6 +16,7 @@ from core.tokens import Tokens, tokenize
 
 MAX_SENTENCE = 1000  # characters: enough for 64 long words, and short enough for a link
 MAX_LINE = 100  # characters
+MAX_KEPT = 100_000  # characters of a text whose tokens are kept
 MAX_SEED = 9999
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 
@@ -77,6 +78,10 @@ class Control:
         """The value as the link spells it."""
         return str(value)
 
+    def takes(self, value: Any) -> bool:
+        """Whether a widget's value is of this kind at all. Of a browser it always is; a forged message may say more."""
+        return isinstance(value, type(self.default))
+
     def nearest(self, value: Any, settings: Settings) -> Any:
         """The legal value nearest to this one, given the controls before it."""
         return value
@@ -127,6 +132,9 @@ class Slider(Control):
 
     def write(self, value: float) -> str:
         return plain(value)
+
+    def takes(self, value: Any) -> bool:
+        return isinstance(value, int | float) and math.isfinite(value)
 
     def nearest(self, value: float, settings: Settings) -> float:
         last = math.floor((self.high - self.low) / self.step + 1e-9)
@@ -320,8 +328,13 @@ class Sentence(Line):
     blank: str = "random tokens"
 
 
-@lru_cache(maxsize=32)  # sentences of any length, the last 32 of them: a rerun does not split its sentence again
 def _tokenize(text: str) -> Tokens:
+    """A rerun does not split its sentence again, which takes 60 ms where somebody pastes a book."""
+    return _tokens_of(text) if len(text) <= MAX_KEPT else tokenize(text)
+
+
+@lru_cache(maxsize=8)  # texts of 100,000 characters with their tokens, 0.8 MB each at 4 bytes a character: 6.4 MB
+def _tokens_of(text: str) -> Tokens:
     return tokenize(text)
 
 

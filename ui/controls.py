@@ -155,7 +155,7 @@ class Memory:
         for control in controls:
             if self.key(control) in self.moved:
                 value = _held(st.session_state.get(self.key(control)))
-                if value is not None:
+                if value is not None and control.takes(value):
                     self.chosen[control.name] = value
                     self.chosen |= control.sets(value) if control.sets else {}
                     self.notes = []

@@ -115,13 +115,13 @@ class Store:
                 self._runs.popitem(last=False)
 
 
-@st.cache_resource(show_spinner=False)
+@st.cache_resource(show_spinner=False)  # one store of at most KEPT runs, 17 MB
 def store() -> Store:
     """The one of this server."""
     return Store()
 
 
-@st.cache_resource(show_spinner=False)
+@st.cache_resource(show_spinner=False)  # one number
 def places() -> BoundedSemaphore:
     """A place for each training that may go on at the same time in this server."""
     return BoundedSemaphore(PLACES)

@@ -9,7 +9,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -133,32 +133,65 @@ def launch(playwright: Playwright, executable: str) -> Browser:
     return playwright.chromium.launch(executable_path=executable, args=CHROMIUM_ARGS)
 
 
+@dataclass
+class Server:
+    """The app, running as a process of its own."""
+
+    base: str  # its address
+    process: subprocess.Popen[bytes]
+
+    def kill(self) -> None:
+        """End it at once, without a goodbye, as a power cut would."""
+        self.process.kill()
+        self.process.wait()
+
+
 @contextmanager
-def running_server(log_file: Path, patience: float = 60) -> Iterator[str]:
-    """The app, started anew and stopped at the end; gives its address.
+def started(
+    log_file: Path,
+    *options: str,
+    address: str = LOOPBACK,
+    port: int | None = None,
+    more: Mapping[str, str] | None = None,
+    patience: float = 60,
+) -> Iterator[Server]:
+    """The app, started anew and stopped at the end.
+
+    Args:
+        options: more of Streamlit's. port: a free one where None. more: environment variables on top.
 
     Raises:
         RuntimeError: it does not answer within `patience` seconds; the message holds its log.
     """
-    port = free_port()
-    base = f"http://{LOOPBACK}:{port}"
-    command = [sys.executable, "-m", "streamlit", "run", "app.py"]
-    command += ["--server.headless=true", f"--server.address={LOOPBACK}", f"--server.port={port}"]
+    port = port or free_port()
+    base = f"http://{address}:{port}"
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", *options]
+    command += ["--server.headless=true", f"--server.address={address}", f"--server.port={port}"]
     command += ["--server.fileWatcherType=none"]  # all else as .streamlit/config.toml has it
-    with log_file.open("w") as log, subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log) as process:
+    with (
+        log_file.open("w") as log,
+        subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, env=os.environ | dict(more or {})) as process,
+    ):
         try:
             deadline = time.monotonic() + patience
             while not is_healthy(base):
                 if process.poll() is not None or time.monotonic() > deadline:
                     raise RuntimeError(f"the app did not start:\n{log_file.read_text()}")
                 time.sleep(0.1)
-            yield base
+            yield Server(base, process)
         finally:
             process.terminate()
             try:
                 process.wait(timeout=10)
             except subprocess.TimeoutExpired:
                 process.kill()
+
+
+@contextmanager
+def running_server(log_file: Path, patience: float = 60) -> Iterator[str]:
+    """Like `started`; gives the address alone."""
+    with started(log_file, patience=patience) as server:
+        yield server.base
 
 
 def free_port() -> int:

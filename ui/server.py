@@ -1,0 +1,37 @@
+"""Settings of the whole server process that `.streamlit/config.toml` has no names for. Each is made once."""
+
+import ctypes
+import gc
+from contextlib import suppress
+
+import streamlit as st
+from threadpoolctl import threadpool_limits
+
+_M_MMAP_THRESHOLD, _M_TRIM_THRESHOLD = -3, -1  # glibc's malloc.h
+
+
+@st.cache_resource(show_spinner=False)  # holds nothing: it only remembers that it was done
+def prepare() -> None:
+    """Fit numpy and malloc to a server of many short runs, each in a thread of its own.
+
+    On matrices this small a second thread of OpenBLAS costs more than it brings, and it takes the core from another
+    session. (The variable OPENBLAS_NUM_THREADS would come too late: on a fresh server a page may load numpy before
+    app.py runs.) And glibc keeps the large blocks that a thread gave back; with thirty people that is 150 MB. From
+    64 KB on they go back to the system at once.
+    """
+    threadpool_limits(1, user_api="blas")
+    with suppress(AttributeError, OSError, TypeError):  # other systems have another malloc
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_M_MMAP_THRESHOLD, 64 * 1024)
+        mallopt(_M_TRIM_THRESHOLD, 128 * 1024)
+
+
+@st.cache_resource(show_spinner=False, max_entries=16)  # nothing for each page: it only remembers that it was done
+def keep(page: str) -> None:
+    """Tell the garbage collector to leave alone what a page's first run has loaded.
+
+    These are modules and the like, 200,000 objects that stay for good. Searching them takes a tenth of a second
+    again and again, in which every session stands still.
+    """
+    gc.collect()
+    gc.freeze()
