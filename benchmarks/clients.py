@@ -99,6 +99,10 @@ class Visitor:
                 return found
         raise KeyError(f"no widget {key!r} on /{self.page}")
 
+    def value(self, key: str) -> float:
+        """What a slider stands at when the page opens. Raises KeyError where there is none."""
+        return float(self.widget(key).default[0])
+
     def has(self, key: str) -> bool:
         """Whether there is a widget with this key that can be used."""
         return any(
@@ -220,15 +224,18 @@ def _key(widget_id: str) -> str:
 
 
 @asynccontextmanager
-async def visit(base: str, path: str, patience: float = 60) -> AsyncIterator[Visitor]:
+async def visit(base: str, path: str, patience: float = 60, *, kind: type[Visitor] = Visitor) -> AsyncIterator[Visitor]:
     """Open a page by its path, with its query string if it has one, and wait until it is drawn.
+
+    Args:
+        kind: what the visitor is made of, for one that listens to more.
 
     Raises:
         OSError: no server answers at `base`. TimeoutError: the page takes longer than `patience` seconds.
     """
     address = base.replace("http", "ws", 1) + "/_stcore/stream"
     async with connect(address, subprotocols=["streamlit"], max_size=None, compression=None) as connection:  # type: ignore[list-item]
-        visitor = Visitor(connection, path)
+        visitor = kind(connection, path)
         listening = asyncio.create_task(visitor._listen())
         try:
             await visitor._send()

@@ -9,7 +9,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -134,8 +134,13 @@ def launch(playwright: Playwright, executable: str) -> Browser:
 
 
 @contextmanager
-def running_server(log_file: Path, patience: float = 60) -> Iterator[str]:
+def running_server(
+    log_file: Path, patience: float = 60, *, folder: Path = ROOT, options: Sequence[str] = ()
+) -> Iterator[str]:
     """The app, started anew and stopped at the end; gives its address.
+
+    Args:
+        folder: where its app.py and .streamlit stand. options: more of Streamlit's command line.
 
     Raises:
         RuntimeError: it does not answer within `patience` seconds; the message holds its log.
@@ -145,7 +150,8 @@ def running_server(log_file: Path, patience: float = 60) -> Iterator[str]:
     command = [sys.executable, "-m", "streamlit", "run", "app.py"]
     command += ["--server.headless=true", f"--server.address={LOOPBACK}", f"--server.port={port}"]
     command += ["--server.fileWatcherType=none"]  # all else as .streamlit/config.toml has it
-    with log_file.open("w") as log, subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log) as process:
+    command += options
+    with log_file.open("w") as log, subprocess.Popen(command, cwd=folder, stdout=log, stderr=log) as process:
         try:
             deadline = time.monotonic() + patience
             while not is_healthy(base):
