@@ -11,8 +11,9 @@ from typing import Any
 
 import streamlit as st
 
-_HTML = """<div class="live-slider"><div><label></label><button type="button" aria-label="Help">?</button><output></output>
-</div><p hidden></p><input type="range"><div aria-hidden="true"><span></span><span></span></div></div>"""
+_HTML = """<div class="live-slider">
+<div><label></label><button type="button" aria-label="Help">?</button><output></output></div>
+<p hidden></p><input type="range"><div aria-hidden="true"><span></span><span></span></div></div>"""
 
 _CSS = """.live-slider { font: 1rem/1.4 var(--st-font); color: var(--st-text-color); padding-bottom: 0.4rem }
 .live-slider > div { display: flex; justify-content: space-between; gap: 0.5rem; font-size: 0.875rem }
@@ -23,8 +24,7 @@ _CSS = """.live-slider { font: 1rem/1.4 var(--st-font); color: var(--st-text-col
 .live-slider input { width: 100%; height: 28px; margin: 0; accent-color: var(--st-primary-color); cursor: pointer;
     touch-action: pan-y }
 .live-slider :is(input, button):focus-visible { outline: 3px solid var(--st-primary-color); outline-offset: 2px;
-    border-radius: 6px }
-.live-slider input:disabled { cursor: not-allowed }"""
+    border-radius: 6px }"""
 
 _JS = """
 const QUICK = 1000, REST = 400, PATIENCE = 300; // milliseconds
@@ -72,7 +72,6 @@ export default function ({ data, key, parentElement, setTriggerValue }) {
         if (input.value !== at) input.value = at;
     }
     input.id = label.htmlFor = output.htmlFor = `slider-${key}`;
-    input.disabled = data.disabled;
     label.textContent = data.label;
     button.hidden = !data.help;
     if (data.help) {
@@ -106,7 +105,6 @@ def draw(
     heard: int,
     session: str,
     on_move: Callable[[], None],
-    disabled: bool = False,
 ) -> None:
     """Draw it.
 
@@ -115,7 +113,7 @@ def draw(
         heard: the number of the last move that was heard. session: whose moves these numbers count.
         on_move: called before the script runs; `reported` says what was moved.
     """
-    data = dict(label=label, help=help, heard=heard, session=session, disabled=disabled) | dict(track)
+    data = dict(label=label, help=help, heard=heard, session=session) | dict(track)
     _mount(key=key, data=data, on_moved_change=on_move)
 
 
