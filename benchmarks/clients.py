@@ -227,15 +227,12 @@ def _key(widget_id: str) -> str:
 async def visit(base: str, path: str, patience: float = 60, *, kind: type[Visitor] = Visitor) -> AsyncIterator[Visitor]:
     """Open a page by its path, with its query string if it has one, and wait until it is drawn.
 
-    Args:
-        kind: what the visitor is made of, for one that listens to more.
-
     Raises:
         OSError: no server answers at `base`. TimeoutError: the page takes longer than `patience` seconds.
     """
     address = base.replace("http", "ws", 1) + "/_stcore/stream"
     async with connect(address, subprotocols=["streamlit"], max_size=None, compression=None) as connection:  # type: ignore[list-item]
-        visitor = kind(connection, path)
+        visitor = Visitor(connection, path)
         listening = asyncio.create_task(visitor._listen())
         try:
             await visitor._send()

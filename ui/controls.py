@@ -261,6 +261,11 @@ def choose(name: str, value: Any) -> None:
     memory.chosen[name] = value
 
 
+def is_dragged() -> bool:
+    """Whether a slider still moves: this run shows a value that it passes."""
+    return _memory().moving
+
+
 def shown_as() -> Handout:
     """How the page is shown to a class."""
     return _memory().handout

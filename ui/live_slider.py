@@ -31,7 +31,8 @@ const QUICK = 1000, REST = 400, PATIENCE = 300; // milliseconds
 function take(input, show) {
     const hand = { waiting: false, pending: false, keyed: false, quick: false, last: -QUICK };
     const send = rest => {
-        clearTimeout(hand.rest); clearTimeout(hand.patience);
+        if (rest) clearTimeout(hand.rest);
+        clearTimeout(hand.patience);
         hand.pending = false; hand.waiting = true; hand.sent += 1;
         hand.report('moved', { value: hand.value(), number: hand.sent, rest });
         hand.patience = setTimeout(hand.answered, PATIENCE);

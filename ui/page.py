@@ -1,6 +1,7 @@
 """What every page is furnished with: title, figures, findings, numbers, source, what to notice, the way on."""
 
 import inspect
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -83,6 +84,7 @@ html { font-size: 22px !important; }
 _LATER_SECTION = "<style>.st-key-what_is_seen { display: none; }</style>"
 
 _ROWS_SHOWN = 16
+_PAUSE, _PAUSES_WHILE_DRAGGED = 0.01, 15  # seconds; longer than the server takes to send, and a browser to paint
 _CHART_CONFIG = {
     "displaylogo": False,
     "scrollZoom": False,
@@ -150,7 +152,21 @@ def figure(chart: figures.Figure, key: str, alt: str) -> DeltaGenerator:
     if presenting():
         chart = figures.enlarged(chart)
     picture = {"format": "png", "scale": 2, "filename": files.file_name(*controls.address(), key)}
-    return st.plotly_chart(chart, key=key, config=_CHART_CONFIG | {"toImageButtonOptions": picture}, alt=alt)
+    place = st.plotly_chart(chart, key=key, config=_CHART_CONFIG | {"toImageButtonOptions": picture}, alt=alt)
+    if len(st.session_state["drawn"]) == 1:
+        _give_way()
+    return place
+
+
+def _give_way() -> None:
+    """Let the browser paint the first figure before it gets the others, which take it longer than they take us.
+
+    While a slider is dragged its next move comes meanwhile, and Streamlit gives up this run for it as soon as the
+    session's state is touched: then only the first figure follows the hand, and the others when it pauses.
+    """
+    for _ in range(_PAUSES_WHILE_DRAGGED if controls.is_dragged() else 1):
+        time.sleep(_PAUSE)
+        st.session_state.get("drawn")
 
 
 def findings(*sentences: str) -> DeltaGenerator:

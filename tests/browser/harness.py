@@ -9,7 +9,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -134,13 +134,11 @@ def launch(playwright: Playwright, executable: str) -> Browser:
 
 
 @contextmanager
-def running_server(
-    log_file: Path, patience: float = 60, *, folder: Path = ROOT, options: Sequence[str] = ()
-) -> Iterator[str]:
+def running_server(log_file: Path, patience: float = 60, *, folder: Path = ROOT) -> Iterator[str]:
     """The app, started anew and stopped at the end; gives its address.
 
     Args:
-        folder: where its app.py and .streamlit stand. options: more of Streamlit's command line.
+        folder: where its app.py and .streamlit stand.
 
     Raises:
         RuntimeError: it does not answer within `patience` seconds; the message holds its log.
@@ -150,7 +148,6 @@ def running_server(
     command = [sys.executable, "-m", "streamlit", "run", "app.py"]
     command += ["--server.headless=true", f"--server.address={LOOPBACK}", f"--server.port={port}"]
     command += ["--server.fileWatcherType=none"]  # all else as .streamlit/config.toml has it
-    command += options
     with log_file.open("w") as log, subprocess.Popen(command, cwd=folder, stdout=log, stderr=log) as process:
         try:
             deadline = time.monotonic() + patience
