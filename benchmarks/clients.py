@@ -127,6 +127,10 @@ class Visitor:
         kinds = {"Slider": "number", "ButtonGroup": "option", "NumberInput": "whole number", "TextInput": "text"}
         return "option" if getattr(found, "options", None) else kinds.get(type(found).__name__, "")
 
+    def value(self, key: str) -> float:
+        """What a slider stands at when the page opens. Raises KeyError where there is none."""
+        return float(self.widget(key).default[0])
+
     def has(self, key: str) -> bool:
         """Whether there is a widget with this key that can be used."""
         return any(
@@ -253,7 +257,7 @@ def _written(widget: Message, value: Any) -> WidgetState:
 
 
 @asynccontextmanager
-async def visit(base: str, path: str, patience: float = 60) -> AsyncIterator[Visitor]:
+async def visit(base: str, path: str, patience: float = 60, *, kind: type[Visitor] = Visitor) -> AsyncIterator[Visitor]:
     """Open a page by its path, with its query string if it has one, and wait until it is drawn.
 
     Raises:

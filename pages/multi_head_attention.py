@@ -120,9 +120,8 @@ if page.section():
 if page.section("One head, large"):
     settings.draw("head")
     one = words.strongest_link(weights[chosen], tokens, tokens)
-    large = figures.attention_map(weights[chosen], tokens, tokens, entropy[chosen], x_title="key token")
     page.figure(
-        large.update_layout(coloraxis_cmax=limit),
+        figures.attention_map(weights[chosen], tokens, tokens, entropy[chosen], x_title="key token", limit=limit),
         key="one_head",
         alt=f"Attention weights of {labels[chosen]}, {n} query tokens on {n} key tokens. {one}",
     )
@@ -195,7 +194,9 @@ if page.section("Switch heads off"):
         page.figure(change, key="change_of_output", alt=f"How the output of {n} tokens changes. {effect}")
     with right:
         page.figure(
-            multi_head_figures.change_bars(ablation.sizes, ablation.full_sizes, tokens, change.layout.height),
+            multi_head_figures.change_bars(
+                ablation.sizes, ablation.full_sizes, tokens, change.spec["layout"]["height"]
+            ),
             key="change_lengths",
             alt=f"Length of the change and of the output with all heads, per token. {effect}",
         )

@@ -3,7 +3,6 @@
 from functools import partial
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from core import attention, draws, positional
@@ -52,7 +51,7 @@ paired = 2 * (d_model // 2)  # the dimensions that RoPE turns: all but the last 
 tokens, positions = figures.token_names(settings.tokens, n), [str(p) for p in range(n)]
 dimensions = [str(i) for i in range(d_model)]
 # Tall rather than wide: a table costs time by the column.
-tables: dict[str, pd.DataFrame] = {}
+tables: dict[str, page.Table] = {}
 arrays = {"x": x, "w_q": w.w_q, "w_k": w.w_k, "w_v": w.w_v}  # to take away, under the names of the script
 
 

@@ -16,8 +16,9 @@ def cached() -> Iterator[tuple[Path, ast.FunctionDef, ast.expr, str]]:
     """Every function of the app that has a cache, with the decorator and its name."""
     for folder in ("core", "ui", "pages"):
         for path in (ROOT / folder).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                for decorator in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
+            tree = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            for node in (each for each in tree if isinstance(each, ast.FunctionDef)):
+                for decorator in node.decorator_list:
                     called = decorator.func if isinstance(decorator, ast.Call) else decorator
                     name = getattr(called, "attr", getattr(called, "id", ""))
                     if "cache" in name and name != "cached_property":

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
 from core import block
 from ui import figures
@@ -30,7 +29,7 @@ _NORM, _ATTENTION, _FEED_FORWARD, _PLAIN = "#0D9488", "#3B82F6", "#EA580C", figu
 
 def block_diagram(
     seq_len: int, d_model: int, d_ff: int, settings: block.Settings | None = None, *, blocks: int = 1
-) -> go.Figure:
+) -> figures.Figure:
     """A block from top to bottom. Every arrow carries its shape, every box its number of parameters.
 
     Args:
@@ -178,7 +177,7 @@ class _Pen:
         )
         self._write(f"<b>{words}</b>", 2, top + 11, _SHAPE_SIZE, xanchor="left")
 
-    def figure(self) -> go.Figure:
+    def figure(self) -> figures.Figure:
         height = round(self.y + 4)
         hidden: dict[str, object] = dict(visible=False, fixedrange=True)
         layout = dict(
@@ -187,7 +186,9 @@ class _Pen:
             xaxis=hidden | dict(range=[0, 100]),
             yaxis=hidden | dict(range=[height, 0]),
         )
-        return figures.finish(dict(data=[], layout=layout), height).update_layout(margin=dict(l=0, r=0, t=0, b=0))
+        figure = figures.finish(dict(data=[], layout=layout), height)
+        figure.spec["layout"]["margin"] = dict(l=0, r=0, t=0, b=0)
+        return figure
 
     def _boxed(self, lines: Sequence[str], left: float, right: float, colour: str) -> None:
         height = _LINE * len(lines) + 6
@@ -277,27 +278,27 @@ def stages(shown: block.Block, settings: block.Settings, final: Array | None = N
     return maps
 
 
-def stage_maps(maps: Mapping[str, Array], tokens: Sequence[str]) -> go.Figure:
+def stage_maps(maps: Mapping[str, Array], tokens: Sequence[str]) -> figures.Figure:
     """The activations as heatmaps below each other, all on one scale. In small ones the numbers where they fit."""
     figure = _signed_maps(maps, tokens)
     if max(next(iter(maps.values())).shape) <= figures.CELL_TEXT_UP_TO:
-        for trace in figure.data:
-            trace.texttemplate = "%{z:.2f}"
-            trace.textfont.size = None  # as large as the cell lets it be, and left out where it does not fit
+        for trace in figure.spec["data"]:
+            trace["texttemplate"] = "%{z:.2f}"
+            trace["textfont"] = {}  # as large as the cell lets it be, and left out where it does not fit
     return figure
 
 
-def norm_axes(layer: Array, batch: Array, tokens: Sequence[str]) -> go.Figure:
+def norm_axes(layer: Array, batch: Array, tokens: Sequence[str]) -> figures.Figure:
     """One matrix after LayerNorm and after BatchNorm, with a frame around what is averaged over. Each (n, d_model)."""
     rows, columns = layer.shape
     figure = _signed_maps({"LayerNorm: each row by itself": layer, "BatchNorm: each column by itself": batch}, tokens)
     frame = dict(type="rect", x0=-0.5, y0=-0.5, line=dict(color=figures.HIGHLIGHT, width=4 if rows <= 32 else 2))
     row, column = dict(x1=columns - 0.5, y1=0.5), dict(x1=0.5, y1=rows - 0.5, xref="x2", yref="y2")
-    figure.layout.shapes = [frame | row, frame | column]
+    figure.spec["layout"]["shapes"] = [frame | row, frame | column]
     return figure
 
 
-def _signed_maps(maps: Mapping[str, Array], tokens: Sequence[str]) -> go.Figure:
+def _signed_maps(maps: Mapping[str, Array], tokens: Sequence[str]) -> figures.Figure:
     rows, columns = next(iter(maps.values())).shape
     # Without norms the numbers leave the range of float32, and of what fits a cell.
     largest = max(float(np.abs(values).max()) for values in maps.values())
@@ -313,11 +314,11 @@ def _signed_maps(maps: Mapping[str, Array], tokens: Sequence[str]) -> go.Figure:
         kind=figures.SIGNED,
         height=height,
     )
-    figure.layout.coloraxis.colorbar.ypad = 34  # above the first title
+    figure.spec["layout"]["coloraxis"]["colorbar"]["ypad"] = 34  # above the first title
     return figure
 
 
-def mean_and_spread_chart(before: Array, after: Array, tokens: Sequence[str]) -> go.Figure:
+def mean_and_spread_chart(before: Array, after: Array, tokens: Sequence[str]) -> figures.Figure:
     """Each token's mean as a mark and its spread as a bar to both sides. Args: before, after LayerNorm (n, d_model)."""
     data, places = [], np.arange(len(tokens))
     for side, (name, x) in enumerate((("before LayerNorm", before), ("after LayerNorm", after))):
@@ -350,7 +351,7 @@ def mean_and_spread_chart(before: Array, after: Array, tokens: Sequence[str]) ->
     return figures.finish(dict(data=data, layout=layout), 340)
 
 
-def depth_chart(depths: Mapping[str, block.Depth], shown: int, final: float | None = None) -> go.Figure:
+def depth_chart(depths: Mapping[str, block.Depth], shown: int, final: float | None = None) -> figures.Figure:
     """Spread of the activations (logarithmic) and alikeness of the tokens, block by block, 0 being the input.
 
     Args:
@@ -418,7 +419,7 @@ def depth_chart(depths: Mapping[str, block.Depth], shown: int, final: float | No
     return figures.finish(dict(data=data, layout=layout), 460, top=60)
 
 
-def gradient_chart(lengths: Mapping[str, Array]) -> go.Figure:
+def gradient_chart(lengths: Mapping[str, Array]) -> figures.Figure:
     """How long the gradient is at the input of each block, on a logarithmic scale, one line for each name.
 
     Args:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import streamlit as st
 
@@ -69,6 +69,7 @@ class Control:
     in_page: bool = False  # drawn by the page with settings.draw(name), not in the sidebar
     only_if: Callable[[Settings], bool] | None = None  # where it is False, the control is not drawn and rests
     sets: Callable[[Any], dict[str, Any]] | None = None  # what a choice by hand sets too; a link speaks for itself
+    slides: ClassVar[bool] = False  # whether a browser shows it as a live slider, over `track`
 
     def read(self, text: str) -> Any:
         """The value that a link's text means. Raises ValueError with the reason, to follow the name."""
@@ -118,6 +119,10 @@ class Control:
         """Draw the widget and return its value."""
         raise NotImplementedError
 
+    def track(self, settings: Settings) -> dict[str, Any]:
+        """Between what, in which steps and where a live slider stands, as `ui.live_slider` takes it."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True)
 class Slider(Control):
@@ -126,6 +131,7 @@ class Slider(Control):
     low: float = 0
     high: float = 1
     step: float = 1
+    slides: ClassVar[bool] = True
 
     def read(self, text: str) -> float:
         return _number(text)
@@ -149,6 +155,9 @@ class Slider(Control):
 
     def widget(self, settings: Settings, **shared: Any) -> float:
         return st.slider(min_value=self.low, max_value=self.high, step=self.step, value=self.default, **shared)
+
+    def track(self, settings: Settings) -> dict[str, Any]:
+        return dict(min=self.low, max=self.high, step=self.step, value=settings.values[self.name])
 
 
 @dataclass(frozen=True)
@@ -177,6 +186,8 @@ class Length(Slider):
 class Seed(Slider):
     """A whole number to draw from, typed rather than slid to."""
 
+    slides: ClassVar[bool] = False
+
     def problem(self, value: float, settings: Settings) -> str:
         if self.low <= value <= self.high:
             return f"{self.name} {plain(value)} is not a whole number"
@@ -198,6 +209,7 @@ class Choice(Dependent):
     """One of the numbers."""
 
     complaint: Callable[[float, Settings], str] | None = None  # about a value between two options
+    slides: ClassVar[bool] = True
 
     def read(self, text: str) -> float:
         return _number(text)
@@ -224,6 +236,9 @@ class Choice(Dependent):
 
     def widget(self, settings: Settings, **shared: Any) -> int:
         return st.select_slider(options=list(self.options(settings)), value=settings.values[self.name], **shared)
+
+    def track(self, settings: Settings) -> dict[str, Any]:
+        return dict(options=list(self.options(settings)), value=settings.values[self.name])
 
 
 @dataclass(frozen=True)

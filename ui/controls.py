@@ -6,20 +6,24 @@ A page lists its controls; `open_page` draws them and returns the settings, whic
   4 heads chosen show as 3 while d_model is 18, and as 4 again at 20.
 - A page is entered through one door (`ui.link.read_link`): it checks the whole link before any widget exists, tells
   what it corrected, and the browser is sent to the clean link.
-- From then on Streamlit keeps link and widgets together (`bind="query-params"`), without the defaults; only the
-  controls that depend on others are written into the link here (`_link_dependent` says why).
+- From then on Streamlit keeps link and widgets together (`bind="query-params"`), without the defaults; only live
+  sliders and the controls that depend on others are written into the link here (`_write_unbound` says why).
+- A browser gets live sliders (`ui.live_slider`), which report while they move; where there is none, as in tests of
+  pages, `st.slider` stands in their place. Both report to the same memory.
 - A link may lock or hide controls (`ui.handout`): on its page they keep the values that it brought.
 """
 
+import secrets
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
-from ui import handout, navigation
+from ui import handout, live_slider, navigation
 from ui.control_kinds import (
     MAX_SEED,
     Choice,
@@ -141,10 +145,16 @@ class Memory:
     chosen: dict[str, Any] = field(default_factory=dict)  # by the reader or a link, by name
     changed: list[str] = field(default_factory=list)  # the browser reports these names since the last run
     moved: set[str] = field(default_factory=set)  # the same, for the run that is on
+    slid: dict[str, Any] = field(default_factory=dict)  # what live sliders report since the last run, by name
+    heard: dict[str, int] = field(default_factory=dict)  # the number of the last move of each live slider
+    session: str = field(default_factory=partial(secrets.token_hex, 4))  # whose moves these numbers count
+    dragged: bool = False  # the last of these reports came from a slider that still moves
+    moving: bool = False  # the same, for the run that is on
     drawn: dict[str, tuple[int, list[int]]] = field(default_factory=dict)  # of each `Dependent`: count and options
     handout: Handout = field(default_factory=Handout)  # how the page is shown
     fixed: dict[str, Fixed] = field(default_factory=dict)  # by page
     link: dict[str, str] = field(default_factory=dict)  # the clean link of this run
+    written: dict[str, str] = field(default_factory=dict)  # the link that the browser was left with
     acted: bool = False  # a widget or button of the page asked for this run
     notes: list[str] = field(default_factory=list)  # what the door has to say
     astray: bool = False  # a widget shows something else than it was told to
@@ -152,9 +162,11 @@ class Memory:
     def take_changes(self, controls: Iterable[Control]) -> None:
         """Move what the reader changed into `chosen`."""
         self.moved, self.changed = set(self.changed), []
+        self.moving, self.dragged = self.dragged, False
         for control in controls:
-            if self.key(control) in self.moved:
-                value = _held(st.session_state.get(self.key(control)))
+            if self.key(control) in self.moved or control.name in self.slid:
+                held = _held(st.session_state.get(self.key(control)))
+                value = self.slid.pop(control.name, held)
                 if value is not None and control.takes(value):
                     self.chosen[control.name] = value
                     self.chosen |= control.sets(value) if control.sets else {}
@@ -186,7 +198,7 @@ def open_page(name: str, controls: Sequence[Control | str]) -> Settings:
     """
     memory = _memory()
     real = [control for control in controls if isinstance(control, Control)]
-    acted, memory.acted = memory.acted or bool(memory.changed), False
+    acted, memory.acted = memory.acted or bool(memory.changed or memory.slid), False
     memory.take_changes(real)
     if memory.page != name:
         _enter(memory, name, real)
@@ -214,7 +226,7 @@ def open_page(name: str, controls: Sequence[Control | str]) -> Settings:
     with st.container(key="settings_in_print"):
         st.text(" · ".join(control.told(settings) for control in real if control.applies(settings)))
     _follow_history(real)
-    _link_dependent(real)
+    _write_unbound(real)
     return settings
 
 
@@ -230,6 +242,7 @@ def _enter(memory: Memory, name: str, controls: Sequence[Control]) -> None:
         kept = {name: values[name] for name in memory.handout.fixed}
         memory.fixed[name] = Fixed(memory.handout.locked, memory.handout.hidden, kept)
     clean = memory.link = write_link(controls, memory.settings(controls)) | handout.write(memory.handout)
+    memory.written = clean
     if link != {key: [text] for key, text in clean.items()}:
         # A name that is still bound to the page before cannot be written: then the next run tells the browser.
         with suppress(StreamlitAPIException):
@@ -247,6 +260,11 @@ def choose(name: str, value: Any) -> None:
     memory = _memory()
     memory.acted = True
     memory.chosen[name] = value
+
+
+def is_dragged() -> bool:
+    """Whether a slider still moves: this run shows a value that it passes."""
+    return _memory().moving
 
 
 def shown_as() -> Handout:
@@ -274,13 +292,46 @@ def _draw(control: Control, settings: Settings) -> None:
     if name in memory.handout.locked:
         st.text(f"{control.told(settings)} (locked)")
         return
-    dependent = isinstance(control, Dependent)
-    if isinstance(control, Dependent):
+    slides = control.slides and live_slider.can_be_drawn()
+    if isinstance(control, Dependent) and not slides:
         memory.replace(control, _options(control, settings))
     if not control.drawn(settings):
         st.text(control.fixed(settings))
         return
-    key = memory.key(control)
+    if slides:
+        live_slider.draw(
+            control.label,
+            control.track(settings),
+            key=name,
+            help=control.help,
+            heard=memory.heard.get(name, 0),
+            session=memory.session,
+            on_move=partial(_slide, control),
+        )
+    else:
+        _draw_widget(control, settings)
+    wanted = settings.wanted[name]
+    if name in memory.chosen and not same(wanted, value):
+        st.caption(f"{control.problem(wanted, settings)}: {control.showing(value)}.")
+    if isinstance(control, Sentence) and settings.sentences[name].left_out:
+        found = settings.sentences[name]
+        st.caption(f"The first {len(found.tokens)} tokens are used; {found.left_out:,} are left out.")
+
+
+def _slide(control: Control) -> None:
+    """Hear what a live slider reports. It comes from the browser and may be anything: what is no value is no move."""
+    memory, report = _memory(), live_slider.reported(control.name)
+    if report:
+        value, number, rest = report
+        with suppress(ValueError):
+            memory.slid[control.name] = control.read(str(value))
+            memory.heard[control.name], memory.dragged = number, not rest
+
+
+def _draw_widget(control: Control, settings: Settings) -> None:
+    """Draw a control as Streamlit's own widget."""
+    memory, name, value = _memory(), control.name, settings.values[control.name]
+    dependent, key = isinstance(control, Dependent), memory.key(control)
     # Assigning a value that the browser has would undo fast key presses, so not to the control that moves.
     default = value if dependent else control.nearest(control.default, settings)
     differs = not same(_held(st.session_state.get(key, default)), value)
@@ -296,12 +347,6 @@ def _draw(control: Control, settings: Settings) -> None:
         bind=None if dependent else "query-params",
     )
     memory.astray |= not same(shown, value)
-    wanted = settings.wanted[name]
-    if name in memory.chosen and not same(wanted, value):
-        st.caption(f"{control.problem(wanted, settings)}: {control.showing(value)}.")
-    if isinstance(control, Sentence) and settings.sentences[name].left_out:
-        found = settings.sentences[name]
-        st.caption(f"The first {len(found.tokens)} tokens are used; {found.left_out:,} are left out.")
 
 
 def _draw_in_page(name: str, controls: Sequence[Control], settings: Settings) -> None:
@@ -319,15 +364,15 @@ def _follow_history(controls: Sequence[Control]) -> None:
 
 
 def _hear_history(controls: Sequence[Control]) -> None:
-    """Where the browser went back or forward, take over what its link says of each `Dependent`.
+    """Where the browser went back or forward, take over what its link says of the controls that are not bound.
 
-    Streamlit sets the widgets that it binds (`_follow_history` hears of those), but it does not bind these.
+    Streamlit sets the widgets that it binds: `_follow_history` hears of those.
     """
     memory = _memory()
-    told = {control.name for control in controls if isinstance(control, Dependent)}
+    told = _unbound(controls)
     shown, _ = handout.read(_link(), (), Handout())
     memory.handout = replace(memory.handout, present=shown.present)
-    differ = {name for name in told if st.query_params.get(name) != memory.link.get(name)}
+    differ = {name for name in told if st.query_params.get(name) != memory.written.get(name)}
     if differ:
         kept = {name: value for name, value in memory.chosen.items() if name not in differ}
         memory.chosen, memory.notes = read_link(controls, _link(), kept)
@@ -371,19 +416,29 @@ def _next_seed() -> None:
     choose("seed", (st.session_state["seed"] + 1) % (MAX_SEED + 1))
 
 
-def _link_dependent(controls: Sequence[Control]) -> None:
-    """Write each `Dependent`, and how the page is shown, into the link.
+def _write_unbound(controls: Sequence[Control]) -> None:
+    """Write the controls that are not bound, and how the page is shown, into the link; not while a slider moves.
 
-    Streamlit does not do it, for it would correct the link while a key moves the control that it depends
-    on, and such a correction reaches the browser when that has moved on: the link would then hold an old value.
+    Streamlit does not do it. It would correct the link of a `Dependent` while a key moves the control that it depends
+    on, and such a correction reaches the browser when that has moved on: the link would then hold an old value. And
+    each change that is written is a step in the browser's history: one drag is to be one step.
     """
-    link = _memory().link
-    for name in (*(control.name for control in controls if isinstance(control, Dependent)), *handout.NAMES):
-        if st.query_params.get(name) != link.get(name):
-            if name in link:
-                st.query_params[name] = link[name]
+    memory = _memory()
+    if memory.moving:
+        return
+    for name in (*_unbound(controls), *handout.NAMES):
+        if st.query_params.get(name) != memory.link.get(name):
+            if name in memory.link:
+                st.query_params[name] = memory.link[name]
             else:
                 del st.query_params[name]
+    memory.written = memory.link
+
+
+def _unbound(controls: Iterable[Control]) -> list[str]:
+    """The names of the controls that Streamlit does not keep in the link by itself."""
+    live = live_slider.can_be_drawn()
+    return [control.name for control in controls if isinstance(control, Dependent) or (control.slides and live)]
 
 
 def _options(control: Dependent, settings: Settings) -> list[int]:

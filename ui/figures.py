@@ -4,6 +4,7 @@ Rows of an attention map are queries, with the first token at the top; columns a
 between 0 and 1, red-blue around zero for signed numbers (red below, as in the lesson).
 """
 
+import base64
 import html
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -25,11 +26,55 @@ _SHARE_STEPS = (0.05, 0.1, 0.2, 0.5, 1.0)
 
 SHARE, SIGNED = "share", "signed"
 
+_SHORT = {"float32": "f4", "float64": "f8", "uint8": "u1", "int32": "i4"}  # how plotly.js calls types of numbers
+
 # Told apart by dash and marker too, never by colour alone; readable on light and dark.
 COLOURS = ("#3B82F6", "#EA580C", "#0D9488", "#C026D3", "#A16207", "#64748B")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 MARKERS = ("circle", "square", "diamond", "triangle-up", "x", "cross")
 HIGHLIGHT, MUTED = "#EA580C", "#8A94A6"
+
+
+class Figure(go.Figure):
+    """A figure in its plain form, a dict of data and layout, which Plotly checks when somebody looks into it.
+
+    On its way to the page nobody does, and the check would take ten times as long as all the rest. The tests look
+    into every figure. `spec` may be changed until then.
+    """
+
+    def __init__(self, spec: dict[str, Any]) -> None:
+        self._spec = spec
+
+    def __getattr__(self, name: str) -> Any:
+        """Anything that a checked figure has and this one does not yet: check it now."""
+        if "_data_objs" in self.__dict__:
+            raise AttributeError(name)
+        super().__init__(self._spec)
+        return getattr(self, name)
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        return self._spec
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figure as it goes over the wire."""
+        return super().to_dict() if "_data_objs" in self.__dict__ else _wired(self._spec)
+
+
+def _wired(value: Any) -> Any:
+    """A copy of a plain form with its arrays in plotly.js' typed form: their bytes as base64, with type and shape."""
+    if isinstance(value, dict):
+        return {name: _wired(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple) and value and isinstance(value[0], dict):
+        return [_wired(inner) for inner in value]
+    if not isinstance(value, np.ndarray):
+        return value
+    if value.dtype == np.int64 and value.size and np.abs(value).max() < 2**31:
+        value = value.astype(np.int32)
+    if value.dtype.name not in _SHORT or not value.size:
+        return value.tolist()
+    typed = dict(dtype=_SHORT[value.dtype.name], bdata=base64.b64encode(value.tobytes()).decode())
+    return typed | (dict(shape=", ".join(map(str, value.shape))) if value.ndim > 1 else {})
 
 
 def escape(text: str) -> str:
@@ -64,7 +109,7 @@ def heatmap(
     height: int | None = None,
     decimals: int = 2,
     text_up_to: int = CELL_TEXT_UP_TO,
-) -> go.Figure:
+) -> Figure:
     """One matrix as coloured cells, row 0 at the top. Args: values (rows, columns); x, y the columns' and rows' names.
 
     limit: the colour scale ends there; `colour_limit` where None.
@@ -98,7 +143,7 @@ def heatmap_grid(
     height: int | None = None,
     decimals: int = 2,
     text_up_to: int | None = None,
-) -> go.Figure:
+) -> Figure:
     """Matrices side by side in one figure with one colour scale. The keys of `maps` are the titles.
 
     x, y: names of columns and rows, the same for all maps or by title. text_up_to: numbers stand in the cells of maps
@@ -149,7 +194,8 @@ def attention_map(
     *,
     x_title: str,
     highlight: int | None = None,
-) -> go.Figure:
+    limit: float | None = None,
+) -> Figure:
     """Attention weights (n_q, n_k) with each row's sum and entropy in bits beside it, row by row.
 
     Beside a small map they are written out, beside a large one the entropy is a bar and the sum is on hover.
@@ -192,7 +238,7 @@ def attention_map(
         xaxis=_ticks(keys) | dict(domain=[0, 0.74], title=_title(x_title)),
         xaxis2=beside,
         yaxis=_ticks(queries) | dict(autorange="reversed", title=_title("query token")),
-        coloraxis=_colours(SHARE, colour_limit([weights], SHARE), "weight"),
+        coloraxis=_colours(SHARE, limit or colour_limit([weights], SHARE), "weight"),
         showlegend=False,
         shapes=[] if highlight is None else [_frame(highlight, weights.shape[1])],
     )
@@ -211,7 +257,7 @@ def bars(
     y_range: tuple[float, float] | None = None,
     height: int = 320,
     decimals: int = 2,
-) -> go.Figure:
+) -> Figure:
     """One bar per name; the highlighted one is striped as well as coloured."""
     chosen = np.arange(len(values)) == highlight
     bar = dict(
@@ -243,7 +289,7 @@ def lines(
     markers: bool | None = None,
     y_range: tuple[float, float] | None = None,
     height: int = 380,
-) -> go.Figure:
+) -> Figure:
     """Named curves (x, y), told apart by colour, dash and marker. Markers are drawn for up to 40 points unless said."""
     data = []
     for place, (name, (x, y)) in enumerate(series.items()):
@@ -269,40 +315,20 @@ def lines(
     return finish(dict(data=data, layout=layout), height)
 
 
-def mark_x(figure: go.Figure, x: float, text: str, *, log_x: bool = False) -> go.Figure:
-    """A dotted vertical line at x with its name; returns the figure."""
-    figure.add_vline(x=x, line=dict(color=MUTED, dash="dot", width=2))
-    figure.add_annotation(
-        x=np.log10(x) if log_x else x,
-        y=1,
-        yref="paper",
-        yanchor="top",
-        xanchor="left",
-        text=escape(text),
-        showarrow=False,
-    )
-    return figure
-
-
-def outline_row(figure: go.Figure, row: int, columns: int) -> go.Figure:
-    """A frame around one row of a heatmap; returns the figure."""
-    figure.add_shape(_frame(row, columns))
-    return figure
-
-
-def few_ticks(figure: go.Figure, names: Sequence[str], most: int = 8) -> go.Figure:
+def few_ticks(figure: Figure, names: Sequence[str], most: int = 8) -> Figure:
     """At most so many labels across, for a chart on a part of the page; returns the figure."""
     values = axis_names(names)[:: -(-len(names) // most)]
-    return figure.update_xaxes(tickvals=values, ticktext=values)
+    for name, axis in figure.spec["layout"].items():
+        if name.startswith("xaxis"):
+            axis |= dict(tickvals=values, ticktext=values)
+    return figure
 
 
-def finish(figure: go.Figure | dict[str, Any], height: int, top: int = 36) -> go.Figure:
+def finish(spec: dict[str, Any], height: int, top: int = 36) -> Figure:
     """What all figures share: size, margins, readable type; no dragging and no zoom, for a phone to scroll past.
 
-    Takes a figure or its plain form, a dict of data and layout: building that and checking it once, here, is five to
-    ten times as fast as updating a figure part by part.
+    Takes the plain form, a dict of data and layout, and changes it.
     """
-    spec = figure.to_dict() if isinstance(figure, go.Figure) else figure
     layout = spec["layout"]
     for name in layout:
         if name.startswith(("xaxis", "yaxis")):
@@ -319,17 +345,17 @@ def finish(figure: go.Figure | dict[str, Any], height: int, top: int = 36) -> go
         font=dict(size=TICK_FONT),
         template=dict(layout={}),  # Streamlit fills in its theme; Plotly's own would be 7 KB on every redraw
     )
-    return go.Figure(spec)
+    return Figure(spec)
 
 
-def enlarged(figure: go.Figure) -> go.Figure:
+def enlarged(figure: Figure) -> Figure:
     """The same figure for a projector: type a quarter larger and of 18 px at least, and not too low."""
     spec = _larger_type(figure.to_plotly_json())
     layout = spec["layout"]
     grow = 1 if "coloraxis" in layout else 1.25  # a map has room for larger type
     layout["height"] = max(round(grow * layout["height"]), 430)
     layout["margin"] |= {side: round(1.25 * layout["margin"][side]) for side in ("t", "b")}
-    return go.Figure(spec)
+    return Figure(spec)
 
 
 def _larger_type(part: Any, inside: str = "") -> Any:

@@ -5,7 +5,6 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 
 from core.multi_head import HeadStatistics
 from ui import figures
@@ -24,7 +23,9 @@ _PLACES_UP_TO = 40_000  # cells; beyond, one is hardly a pixel wide, and its pla
 UNIFORM = "uniform head"
 
 
-def head_grid(weights: Array, titles: Sequence[str], tokens: Sequence[str], *, chosen: int, limit: float) -> go.Figure:
+def head_grid(
+    weights: Array, titles: Sequence[str], tokens: Sequence[str], *, chosen: int, limit: float
+) -> figures.Figure:
     """All maps (heads, n, n) in one picture with one colour scale, the chosen head framed. Titles may have two lines.
 
     One trace, in which the maps stand side by side with empty cells between them: 64 charts would be slow.
@@ -86,7 +87,7 @@ def head_grid(weights: Array, titles: Sequence[str], tokens: Sequence[str], *, c
     return figures.finish(dict(data=[maps, names], layout=layout), height, top=76)
 
 
-def change_bars(sizes: Array, full_sizes: Array, tokens: Sequence[str], height: int) -> go.Figure:
+def change_bars(sizes: Array, full_sizes: Array, tokens: Sequence[str], height: int) -> figures.Figure:
     """Per token the length of the change inside the length of the output with all heads."""
     bars = [
         dict(
@@ -117,7 +118,7 @@ def change_bars(sizes: Array, full_sizes: Array, tokens: Sequence[str], height: 
     return figures.finish(dict(data=bars, layout=layout), height, top=76)
 
 
-def statistics_chart(found: HeadStatistics, uniform: HeadStatistics, names: Sequence[str]) -> go.Figure:
+def statistics_chart(found: HeadStatistics, uniform: HeadStatistics, names: Sequence[str]) -> figures.Figure:
     """One row of bars per statistic, one bar per head; a dashed line says what a uniform head would have."""
     heads = len(names)
     places, step = np.arange(1, heads + 1), -(-heads // 16)
@@ -175,7 +176,7 @@ def _axis(title: str, **more: Any) -> dict[str, Any]:
 def _colours_of_maps(limit: float) -> dict[str, Any]:
     """The colour axis as on the other maps of the page."""
     one = figures.heatmap(np.zeros((1, 1)), x="1", y="1", x_title="", y_title="", unit="weight", limit=limit)
-    return one.to_dict()["layout"]["coloraxis"]
+    return one.spec["layout"]["coloraxis"]
 
 
 def _side_by_side(tiles: Array, rows: int, columns: int) -> Array:

@@ -1,13 +1,13 @@
 """What every page is furnished with: title, figures, findings, numbers, source, what to notice, the way on."""
 
 import inspect
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -84,6 +84,7 @@ html { font-size: 22px !important; }
 _LATER_SECTION = "<style>.st-key-what_is_seen { display: none; }</style>"
 
 _ROWS_SHOWN = 16
+_PAUSE, _PAUSES_WHILE_DRAGGED = 0.01, 15  # seconds; longer than the server takes to send, and a browser to paint
 _CHART_CONFIG = {
     "displaylogo": False,
     "scrollZoom": False,
@@ -106,6 +107,10 @@ class Stages(NamedTuple):
     control: str
     names: Sequence[str]
     now: str
+
+
+Table = Callable[[], pd.DataFrame]
+"""A table to be made when it is shown: a closed expander shows none, and pandas takes its time."""
 
 
 def start(name: str, sentence: str, title: str | None = None) -> None:
@@ -142,13 +147,27 @@ def section(heading: str | None = None, stages: Stages | None = None) -> bool:
     return True
 
 
-def figure(chart: go.Figure, key: str, alt: str) -> DeltaGenerator:
+def figure(chart: figures.Figure, key: str, alt: str) -> DeltaGenerator:
     """Draw a figure under a key of its own, with a spoken description; returns its place, to draw another one there."""
     st.session_state["drawn"][key] = chart, alt
     if presenting():
         chart = figures.enlarged(chart)
     picture = {"format": "png", "scale": 2, "filename": files.file_name(*controls.address(), key)}
-    return st.plotly_chart(chart, key=key, config=_CHART_CONFIG | {"toImageButtonOptions": picture}, alt=alt)
+    place = st.plotly_chart(chart, key=key, config=_CHART_CONFIG | {"toImageButtonOptions": picture}, alt=alt)
+    if len(st.session_state["drawn"]) == 1:
+        _give_way()
+    return place
+
+
+def _give_way() -> None:
+    """Let the browser paint the first figure before it gets the others, which take it longer than they take us.
+
+    While a slider is dragged its next move comes meanwhile, and Streamlit gives up this run for it as soon as the
+    session's state is touched: then only the first figure follows the hand, and the others when it pauses.
+    """
+    for _ in range(_PAUSES_WHILE_DRAGGED if controls.is_dragged() else 1):
+        time.sleep(_PAUSE)
+        st.session_state.get("drawn")
 
 
 def findings(*sentences: str) -> DeltaGenerator:
@@ -165,8 +184,9 @@ def random_weights(*, again: bool = False) -> None:
     st.caption("Random weights." if again else whole)
 
 
-def table(frame: pd.DataFrame, alt: str) -> None:
+def table(frame: pd.DataFrame | Table, alt: str) -> None:
     """A table of numbers, four decimals each (text and whole numbers as they are), without scrolling up to 16 rows."""
+    frame = frame() if callable(frame) else frame
     four = st.column_config.NumberColumn(format="%.4f")
     if frame.index.name is None:
         frame = frame.rename_axis("row")  # a screen reader says it
@@ -174,7 +194,7 @@ def table(frame: pd.DataFrame, alt: str) -> None:
     st.dataframe(frame, column_config=shown, height="content" if len(frame) <= _ROWS_SHOWN else "auto", alt=alt)
 
 
-def numbers(tables: Mapping[str, pd.DataFrame]) -> None:
+def numbers(tables: Mapping[str, pd.DataFrame | Table]) -> None:
     """The numbers behind the pictures, in an expander that is empty until it is opened."""
     box = st.expander("The numbers", key="numbers", on_change="rerun")
     if box.open:
@@ -184,7 +204,7 @@ def numbers(tables: Mapping[str, pd.DataFrame]) -> None:
                 table(frame, alt=name)
 
 
-def take_away(settings: Settings, arrays: Mapping[str, np.ndarray], tables: Mapping[str, pd.DataFrame]) -> None:
+def take_away(settings: Settings, arrays: Mapping[str, np.ndarray], tables: Mapping[str, pd.DataFrame | Table]) -> None:
     """The page as a script, a notebook, data, figures and a link, in an expander like `numbers`.
 
     Args:
@@ -212,7 +232,7 @@ def take_away(settings: Settings, arrays: Mapping[str, np.ndarray], tables: Mapp
         with st.container(horizontal=True):
             save("All arrays (.npz)", partial(files.npz, arrays), f"{called()}.npz", "application/octet-stream")
             for each, frame in tables.items():
-                save(f"{each} (.csv)", partial(files.table_csv, frame), f"{called(each)}.csv", "text/csv")
+                save(f"{each} (.csv)", partial(_csv, frame), f"{called(each)}.csv", "text/csv")
 
         st.markdown(
             "**A figure** as a page of its own, which opens without a network. "
@@ -291,6 +311,10 @@ def _present(section: int, control: str, stage: str) -> None:
         controls.choose(control, stage)
 
 
-def frame(values: np.ndarray, rows: Sequence[str], columns: Sequence[str]) -> pd.DataFrame:
+def frame(values: np.ndarray, rows: Sequence[str], columns: Sequence[str]) -> Table:
     """An array as a table with named rows and columns."""
-    return pd.DataFrame(values, index=list(rows), columns=list(columns))
+    return partial(pd.DataFrame, values, index=list(rows), columns=list(columns))
+
+
+def _csv(frame: pd.DataFrame | Table) -> bytes:
+    return files.table_csv(frame() if callable(frame) else frame)

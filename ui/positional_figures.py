@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import plotly.graph_objects as go
 
 from core.positional import Shuffle
 from ui import figures
@@ -18,7 +17,7 @@ _LEGEND = dict(orientation="h", y=1.02, yanchor="bottom", x=0, font=_FONT)
 
 def wave_panels(
     panels: Mapping[str, Sequence[int]], positions: Array, values: Array, *, steps: int, names: tuple[str, str]
-) -> go.Figure:
+) -> figures.Figure:
     """Dimensions against position, one panel above the other, with a dot at every whole position.
 
     Args:
@@ -37,6 +36,7 @@ def wave_panels(
         axes[f"yaxis{axis}"] = dict(domain=[max(0.0, top - _PANEL / height), top], range=[-end, end], nticks=4)
         titles.append(
             dict(text=title, x=0, y=top, xref="paper", yref="paper", xanchor="left", yanchor="bottom", showarrow=False)
+            | dict(font=_FONT)  # they have to fit on a phone
         )
         for column in columns:
             odd = column % 2
@@ -57,15 +57,14 @@ def wave_panels(
             )
     layout = dict(
         **axes,
-        xaxis=dict(anchor=f"y{len(panels)}" if len(panels) > 1 else "y", title_text="position", tickfont=_FONT),
+        xaxis=dict(anchor=f"y{len(panels)}" if len(panels) > 1 else "y", title="position", tickfont=_FONT),
         annotations=titles,
         legend=dict(orientation="h", x=0, y=1, yref="container", yanchor="top", font=_FONT),
     )
-    figure = figures.finish(go.Figure(traces, layout), height + 130, top=64)
-    return figure.update_annotations(font_size=14)  # the titles have to fit on a phone
+    return figures.finish(dict(data=traces, layout=layout), height + 130, top=64)
 
 
-def pairs(values: Array, *, x_title: str, y_title: str, unit: str) -> go.Figure:
+def pairs(values: Array, *, x_title: str, y_title: str, unit: str) -> figures.Figure:
     """A signed number for every pair of positions, (n, n), on half a page."""
     names = [str(position) for position in range(len(values))]
     figure = figures.heatmap(
@@ -74,13 +73,13 @@ def pairs(values: Array, *, x_title: str, y_title: str, unit: str) -> go.Figure:
     return figures.few_ticks(figure, names)
 
 
-def slopes(values: Array, chosen: int) -> go.Figure:
+def slopes(values: Array, chosen: int) -> figures.Figure:
     """The slopes of ALiBi's heads, (heads,), with the chosen one striped."""
     names = [str(head) for head in range(1, len(values) + 1)]
     return figures.bars(values, names, x_title="head", y_title="slope", highlight=chosen, decimals=3, height=380)
 
 
-def outputs(result: Shuffle, names: Sequence[str], shuffled: Sequence[str]) -> go.Figure:
+def outputs(result: Shuffle, names: Sequence[str], shuffled: Sequence[str]) -> figures.Figure:
     """Outputs before and after the shuffle, and the difference token by token. Row = token."""
     maps = {"before": result.before, "after": result.after, "difference": result.change}
     limit = figures.colour_limit(maps.values(), figures.SIGNED)
@@ -100,19 +99,17 @@ def outputs(result: Shuffle, names: Sequence[str], shuffled: Sequence[str]) -> g
     )
     few = [str(i) for i in sorted({0, (d_model - 1) // 2, d_model - 1})]  # more would not fit into a third of the page
     tops = [1 - place * (panel + _GAP) / sum(room) for place in range(3)]
-    for axis, top, title in zip(("yaxis", "yaxis2", "yaxis3"), tops, figure.layout.annotations, strict=True):
-        figure.layout[axis].domain = [max(0.0, top - panel / sum(room)), top]
-        title.y = top
-    figure.update_layout(
-        xaxis=dict(showticklabels=False),
-        xaxis2=dict(showticklabels=False),
-        xaxis3=dict(tickvals=few, ticktext=few, tickangle=0),
-        coloraxis_colorbar=dict(tickvals=[-limit, 0, limit], tickformat=".2g"),
-    )
+    layout = figure.spec["layout"]
+    for axis, top, title in zip(("yaxis", "yaxis2", "yaxis3"), tops, layout["annotations"], strict=True):
+        layout[axis]["domain"] = [max(0.0, top - panel / sum(room)), top]
+        title["y"] = top
+    layout["xaxis"]["showticklabels"] = layout["xaxis2"]["showticklabels"] = False
+    layout["xaxis3"] |= dict(tickvals=few, ticktext=few, tickangle=0)
+    layout["coloraxis"]["colorbar"] |= dict(tickvals=[-limit, 0, limit], tickformat=".2g")
     return figure
 
 
-def guesses(positions: Array, names: Sequence[str]) -> go.Figure:
+def guesses(positions: Array, names: Sequence[str]) -> figures.Figure:
     """Guessed against true position; right guesses lie on the line. Args: positions (n,) guessed; the tokens' names."""
     true = np.arange(len(positions))
     ends = [-0.5, len(true) - 0.5]
@@ -145,20 +142,19 @@ def guesses(positions: Array, names: Sequence[str]) -> go.Figure:
     axis = dict(range=ends, tickfont=_FONT, zeroline=False) | (
         dict(dtick=1) if len(true) <= 12 else dict(tickformat="d")
     )
-    layout = dict(
-        xaxis=dict(title_text="position") | axis, yaxis=dict(title_text="guessed position") | axis, legend=_LEGEND
-    )
-    return figures.finish(go.Figure(traces, layout), 400)
+    layout = dict(xaxis=dict(title="position") | axis, yaxis=dict(title="guessed position") | axis, legend=_LEGEND)
+    return figures.finish(dict(data=traces, layout=layout), 400)
 
 
-def shares(widths: Sequence[int], series: Mapping[str, Array], width: int) -> go.Figure:
+def shares(widths: Sequence[int], series: Mapping[str, Array], width: int) -> figures.Figure:
     """Shares of tokens that find their position, against the width, which is marked where the page stands."""
     curves = {name: (np.array(widths), share) for name, share in series.items()}
     figure = figures.lines(curves, x_title="model width d_model", y_title="share right", log_x=True, height=400)
-    mark = dict(x0=width, x1=width, y0=0, y1=1, yref="paper", line=dict(color=figures.MUTED, dash="dot", width=2))
-    figure.update_layout(
-        xaxis=dict(tickvals=_WIDTH_TICKS, ticktext=[str(tick) for tick in _WIDTH_TICKS]),
-        yaxis=dict(tickformat=".0%", range=(-0.04, 1.08)),
-        shapes=[mark],
+    mark = dict(
+        type="line", x0=width, x1=width, y0=0, y1=1, yref="paper", line=dict(color=figures.MUTED, dash="dot", width=2)
     )
+    layout = figure.spec["layout"]
+    layout["xaxis"] |= dict(tickvals=_WIDTH_TICKS, ticktext=[str(tick) for tick in _WIDTH_TICKS])
+    layout["yaxis"] |= dict(tickformat=".0%", range=(-0.04, 1.08))
+    layout["shapes"] = [mark]
     return figure

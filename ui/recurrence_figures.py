@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 
 from core.recurrence import Costs, Crossings, Timing
 from ui import figures
@@ -16,7 +15,7 @@ LINKS_UP_TO = 24  # tokens: beyond, the n² links of attention would be one grey
 _RNN, _ATTENTION = 0, 1  # the kinds of colour, dash and marker that `figures.lines` gives to its first and second curve
 
 
-def dependencies(names: Sequence[str]) -> go.Figure:
+def dependencies(names: Sequence[str]) -> figures.Figure:
     """Which step computes which token, for a recurrent network and for self-attention. Args: the tokens' names.
 
     Links lead from what is needed to the result. Step 0 holds the tokens' own vectors, which are given.
@@ -66,7 +65,7 @@ def dependencies(names: Sequence[str]) -> go.Figure:
     return figures.finish(figure, 400)
 
 
-def multiply_adds(counts: Sequence[Costs], lengths: Sequence[int], crossings: Crossings, now: int) -> go.Figure:
+def multiply_adds(counts: Sequence[Costs], lengths: Sequence[int], crossings: Crossings, now: int) -> figures.Figure:
     """Multiply-adds against the length, both axes logarithmic, with the two crossings. `now`: the length chosen."""
     mixing = {length: cost.mixing for length, cost in zip(lengths, counts, strict=True)}
     curves = {
@@ -93,7 +92,7 @@ def multiply_adds(counts: Sequence[Costs], lengths: Sequence[int], crossings: Cr
     return _against_length(curves, lengths, now, "multiply-adds", marks)
 
 
-def steps_and_paths(counts: Sequence[Costs], lengths: Sequence[int], now: int) -> go.Figure:
+def steps_and_paths(counts: Sequence[Costs], lengths: Sequence[int], now: int) -> figures.Figure:
     """Sequential steps, longest path and entries of the attention map against the length, both axes logarithmic.
 
     From two tokens on, attention's steps and its longest path are the same number and one curve.
@@ -107,7 +106,7 @@ def steps_and_paths(counts: Sequence[Costs], lengths: Sequence[int], now: int) -
     return _against_length(curves, lengths, now, "number")
 
 
-def times(timings: Sequence[Timing]) -> go.Figure:
+def times(timings: Sequence[Timing]) -> figures.Figure:
     """Measured milliseconds against the length, both axes logarithmic."""
     lengths = np.array([timing.seq_len for timing in timings])
     figure = figures.lines(
@@ -120,17 +119,18 @@ def times(timings: Sequence[Timing]) -> go.Figure:
         log_x=True,
         log_y=True,
     )
-    for trace, name in zip(figure.data, ("rnn", "attention"), strict=True):
-        median, ends = trace.y, 1e3 * np.array([getattr(timing, f"{name}_range") for timing in timings])
-        trace.error_y = dict(array=ends[:, 1] - median, arrayminus=median - ends[:, 0], thickness=1.5)
+    for trace, name in zip(figure.spec["data"], ("rnn", "attention"), strict=True):
+        median, ends = trace["y"], 1e3 * np.array([getattr(timing, f"{name}_range") for timing in timings])
+        trace["error_y"] = dict(array=ends[:, 1] - median, arrayminus=median - ends[:, 0], thickness=1.5)
     largest = max(max(timing.rnn_range[1], timing.attention_range[1]) for timing in timings)
     smallest = min(min(timing.rnn_range[0], timing.attention_range[0]) for timing in timings)
-    figure.update_xaxes(tickvals=lengths.tolist(), ticktext=[str(length) for length in lengths])
-    figure.update_yaxes(_decades([1e3 * smallest, 1e3 * largest]))
+    layout = figure.spec["layout"]
+    layout["xaxis"] |= dict(tickvals=lengths.tolist(), ticktext=[str(length) for length in lengths])
+    layout["yaxis"] |= _decades([1e3 * smallest, 1e3 * largest])
     return figure
 
 
-def memory(reach: Array, weights: Array, names: Sequence[str]) -> go.Figure:
+def memory(reach: Array, weights: Array, names: Sequence[str]) -> figures.Figure:
     """What the last state answers to each token (logarithmic), above the last token's attention weights (linear).
 
     Norms that are 0 have no place on a logarithmic axis and are left out. They go over the wire in full precision:
@@ -249,7 +249,7 @@ def _token_axis(names: Sequence[str], most: int) -> Part:
 
 def _against_length(
     curves: Mapping[str, Sequence[int]], lengths: Sequence[int], now: int, y_title: str, marks: Sequence[Part] = ()
-) -> go.Figure:
+) -> figures.Figure:
     """Counts against the length, both axes logarithmic; powers of two are labelled and the length chosen is marked."""
     powers = [2**i for i in range(12) if lengths[0] <= 2**i <= lengths[-1]]
     data = [

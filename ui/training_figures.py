@@ -5,7 +5,6 @@ from math import log
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 
 from core.tasks import TASKS
 from ui import figures
@@ -20,7 +19,7 @@ _SIGNS = ("circle-open", "square-open")  # of the first and the second question
 
 def head_maps(
     weights: Array, titles: Sequence[str], letters: Sequence[str], sources: Array, marked: int | None
-) -> go.Figure:
+) -> figures.Figure:
     """What every head looks at in one sequence, on one colour scale from 0 to 1; signs where the answers stand.
 
     One trace, in which the maps stand side by side with empty cells between them: quickly drawn again.
@@ -109,7 +108,7 @@ def _colours() -> dict[str, Any]:
     return dict(colorscale="Viridis", cmin=0, cmax=1, colorbar=bar | dict(tickfont=dict(size=figures.TICK_FONT)))
 
 
-def loss_curves(runs: Mapping[str, Run], shown: int) -> go.Figure:
+def loss_curves(runs: Mapping[str, Run], shown: int) -> figures.Figure:
     """Loss against steps, run by run, up to where each has come; dotted what giving every letter the same chance has.
 
     Args:
@@ -126,7 +125,7 @@ def loss_curves(runs: Mapping[str, Run], shown: int) -> go.Figure:
     return _against_steps(curves, "loss", log(TASKS[settings.task].letters), settings.steps, shown, scale)
 
 
-def accuracy_curves(runs: Mapping[str, Run], shown: int) -> go.Figure:
+def accuracy_curves(runs: Mapping[str, Run], shown: int) -> figures.Figure:
     """Accuracy of each question against steps, run by run. Args: as in `loss_curves`."""
     curves = []
     settings = next(iter(runs.values())).settings
@@ -159,7 +158,7 @@ def _curve(name: str, steps: Array, values: Array, kind: int, run: int, hover: s
 
 def _against_steps(
     curves: list[dict[str, Any]], title: str, guess: float, steps: int, shown: int, scale: dict[str, Any]
-) -> go.Figure:
+) -> figures.Figure:
     """Curves over all steps of the run, with the level of guessing and the step that is shown elsewhere."""
     guessing = dict(type="line", x0=0, x1=1, xref="paper", y0=guess, y1=guess)
     here = dict(type="line", x0=shown, x1=shown, y0=0, y1=1, yref="paper", line=dict(color=figures.MUTED, width=2))

@@ -154,11 +154,15 @@ def started(
     port: int | None = None,
     more: Mapping[str, str] | None = None,
     patience: float = 60,
+    folder: Path = ROOT,
 ) -> Iterator[Server]:
     """The app, started anew and stopped at the end.
 
     Args:
         options: more of Streamlit's. port: a free one where None. more: environment variables on top.
+
+    Args:
+        folder: where its app.py and .streamlit stand.
 
     Raises:
         RuntimeError: it does not answer within `patience` seconds; the message holds its log.
@@ -170,7 +174,7 @@ def started(
     command += ["--server.fileWatcherType=none"]  # all else as .streamlit/config.toml has it
     with (
         log_file.open("w") as log,
-        subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, env=os.environ | dict(more or {})) as process,
+        subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, env=os.environ | dict(more or {})) as process,
     ):
         try:
             deadline = time.monotonic() + patience
@@ -188,9 +192,9 @@ def started(
 
 
 @contextmanager
-def running_server(log_file: Path, patience: float = 60) -> Iterator[str]:
+def running_server(log_file: Path, patience: float = 60, *, folder: Path = ROOT) -> Iterator[str]:
     """Like `started`; gives the address alone."""
-    with started(log_file, patience=patience) as server:
+    with started(log_file, patience=patience, folder=folder) as server:
         yield server.base
 
 

@@ -30,8 +30,8 @@ _CHARTS = """() => Object.fromEntries(
 # What every control shows, by its spoken label. Switches are checkboxes, words to choose from are radio buttons.
 _CONTROLS = """() => {
     const shown = {};
-    for (const input of document.querySelectorAll('[data-testid="stApp"] input[aria-label]')) {
-        shown[input.ariaLabel] = input.type === 'checkbox' ? input.checked
+    for (const input of document.querySelectorAll('[data-testid="stApp"] :is(input[aria-label], .live-slider input)')) {
+        shown[input.ariaLabel ?? input.labels[0]?.innerText] = input.type === 'checkbox' ? input.checked
             : input.type === 'range' ? input.getAttribute('aria-valuetext') : input.value;
     }
     for (const group of document.querySelectorAll('[role="radiogroup"]')) {
@@ -70,7 +70,7 @@ def charts(visit: Visit) -> dict[str, list[dict[str, Any]]]:
 
 
 def slider(visit: Visit, label: str) -> Locator:
-    return visit.page.locator(f'input[type="range"][aria-label="{label}"]')
+    return visit.page.get_by_role("slider", name=label, exact=True)
 
 
 def wait_until(visit: Visit, predicate: str, argument: Any = None) -> bool:
