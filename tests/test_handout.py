@@ -108,7 +108,7 @@ def press(at: AppTest, label: str) -> None:
 
 
 def test_presenting_shows_one_section_after_the_other_and_walks_through_stages() -> None:
-    at = open_page("self_attention")
+    at = open_page("self_attention", questions="0")
     whole = headings(at)
     press(at, "Present")
     seen, stages = [], []
@@ -156,7 +156,7 @@ def test_every_section_of_every_page_can_be_presented_alone(page: str) -> None:
 
 
 def test_a_section_that_is_not_there_is_the_last_one() -> None:
-    at = open_page("recurrence", present="70")
+    at = open_page("recurrence", present="70", questions="0")
     assert headings(at) == ["What to notice"]
     assert at.query_params["present"] == "5"
 

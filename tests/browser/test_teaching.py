@@ -31,7 +31,6 @@ def test_keys_present_a_page_section_by_section(open_page: OpenPage) -> None:
     width.press("ArrowRight")
     visit.settle()
     assert charts(visit)["map"] != before
-    width.blur()
 
     page.keyboard.press("PageDown")
     visit.settle()
