@@ -90,6 +90,7 @@ if page.section():
         multi_head_figures.head_grid(weights, titles, tokens, chosen=chosen, limit=limit),
         key="all_heads",
         alt=f"Attention maps of {heads} heads over {n} tokens, {settings.heads_from}. {summary}",
+        tables=page.head_tables(weights, labels, tokens),
     )
     if built:
         same_word = multi_head.same_word_share(weights, sentence)

@@ -10,7 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 from core import adam, training
 from core.tasks import TASKS
 from core.training import Settings
-from ui import controls, experiments, page, predict, training_figures, training_runs, training_words
+from ui import controls, experiments, figures, page, predict, training_figures, training_runs, training_words
 from ui.control_kinds import MAX_SEED
 from ui.page_controls import CONTROLS, OF_TASK
 from ui.questions import training_lab as questions
@@ -66,17 +66,20 @@ def draw_run(run: Run, step: int, slots: Slots, key: str) -> None:
     """What a run's heads look at after a step, and what it answers."""
     shown, judged, settings = run.at(step), training.examples(run.settings), run.settings
     heads = training_words.heads_finding(shown.readings, settings)
+    letters = training_words.letters_of(judged)
+    labels = [f"layer {reading.layer + 1}, head {reading.head + 1}" for reading in shown.readings]
     with slots["maps"]:
         slots["maps"] = page.figure(
             training_figures.head_maps(
                 shown.maps,
                 training_words.map_titles(shown.readings, settings),
-                training_words.letters_of(judged),
+                letters,
                 judged.sources[0],
                 training_words.mark_of(judged),
             ),
             key=key,
             alt=f"Attention maps of {len(shown.readings)} heads on one sequence, after step {shown.step}. {heads}",
+            tables=page.head_tables(shown.maps, labels, figures.token_names(letters, len(letters))),
         )
     with slots["heads"]:
         slots["heads"] = page.findings(heads, *training_words.one_head(settings))

@@ -11,7 +11,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from ui import controls, figures, handout, navigation, scripts
+from ui import controls, figure_tables, figures, handout, navigation, scripts
 from ui import take_away_files as files
 from ui.control_kinds import Settings
 from ui.scripts.writing import notebook
@@ -111,6 +111,7 @@ class Stages(NamedTuple):
 
 Table = Callable[[], pd.DataFrame]
 """A table to be made when it is shown: a closed expander shows none, and pandas takes its time."""
+Tables = Callable[[], Mapping[str, pd.DataFrame]]
 
 
 def start(name: str, sentence: str, title: str | None = None) -> None:
@@ -147,9 +148,12 @@ def section(heading: str | None = None, stages: Stages | None = None) -> bool:
     return True
 
 
-def figure(chart: figures.Figure, key: str, alt: str) -> DeltaGenerator:
-    """Draw a figure under a key of its own, with a spoken description; returns its place, to draw another one there."""
-    st.session_state["drawn"][key] = chart, alt
+def figure(chart: figures.Figure, key: str, alt: str, tables: Tables | None = None) -> DeltaGenerator:
+    """Draw a figure under a key of its own, with a spoken description; returns its place, to draw another one there.
+
+    tables: makes the figure's numbers as tables, where they cannot be read off the figure itself.
+    """
+    st.session_state["drawn"][key] = chart, alt, tables or partial(figure_tables.tables, chart)
     if presenting():
         chart = figures.enlarged(chart)
     picture = {"format": "png", "scale": 2, "filename": files.file_name(*controls.address(), key)}
@@ -202,6 +206,24 @@ def numbers(tables: Mapping[str, pd.DataFrame | Table]) -> None:
             for name, frame in tables.items():
                 st.markdown(f"**{name}**")
                 table(frame, alt=name)
+            key = _choose_figure("Numbers of a figure", key="numbers_figure")
+            _, told, made = st.session_state["drawn"][key]
+            st.text(told)
+            numbers_of_figure = made()
+            if not numbers_of_figure:
+                st.text("This figure is a drawing: its numbers are written in it, and stand in the tables above.")
+            for name, frame in numbers_of_figure.items():
+                st.text(name)
+                table(frame, alt=f"{_spaced(key)}: {name}")
+
+
+def _choose_figure(label: str, key: str) -> str:
+    """A box to choose one of the figures that are drawn; the key of the figure chosen."""
+    return st.selectbox(label, st.session_state["drawn"], format_func=_spaced, key=key)
+
+
+def _spaced(key: str) -> str:
+    return key.replace("_", " ")
 
 
 def take_away(settings: Settings, arrays: Mapping[str, np.ndarray], tables: Mapping[str, pd.DataFrame | Table]) -> None:
@@ -238,9 +260,8 @@ def take_away(settings: Settings, arrays: Mapping[str, np.ndarray], tables: Mapp
             "**A figure** as a page of its own, which opens without a network. "
             "As a picture (PNG): the camera that shows up above each figure."
         )
-        drawn = st.session_state["drawn"]
-        key = st.selectbox("Figure", drawn, format_func=lambda key: key.replace("_", " "), key="take_away_figure")
-        chart, alt = drawn[key]
+        key = _choose_figure("Figure", key="take_away_figure")
+        chart, alt, _ = st.session_state["drawn"][key]
         make = partial(files.html, chart, title, alt, address)
         save("Figure (.html)", make, f"{called(key)}.html", "text/html")
 
@@ -314,6 +335,13 @@ def _present(section: int, control: str, stage: str) -> None:
 def frame(values: np.ndarray, rows: Sequence[str], columns: Sequence[str]) -> Table:
     """An array as a table with named rows and columns."""
     return partial(pd.DataFrame, values, index=list(rows), columns=list(columns))
+
+
+def head_tables(weights: np.ndarray, labels: Sequence[str], tokens: Sequence[str]) -> Tables:
+    """The maps of several heads, (heads, n, n), as one table, for a figure that shows them side by side."""
+    rows = [f"{label}, {token}" for label in labels for token in tokens]
+    made = frame(weights.reshape(-1, len(tokens)), rows, tokens)
+    return lambda: {"Weights, head by head: queries down, keys across": made()}
 
 
 def _csv(frame: pd.DataFrame | Table) -> bytes:
