@@ -265,7 +265,7 @@ async def visit(base: str, path: str, patience: float = 60, *, kind: type[Visito
     """
     address = base.replace("http", "ws", 1) + "/_stcore/stream"
     async with connect(address, subprotocols=["streamlit"], max_size=None, compression=None) as connection:  # type: ignore[list-item]
-        visitor = Visitor(connection, path)
+        visitor = kind(connection, path)
         listening = asyncio.create_task(visitor._listen())
         try:
             await visitor._send()

@@ -26,7 +26,7 @@ def cached() -> Iterator[tuple[Path, ast.FunctionDef, ast.expr, str]]:
 
 
 @pytest.mark.parametrize(
-    ("path", "function", "decorator", "name"), cached(), ids=lambda part: getattr(part, "name", "")
+    ("path", "function", "decorator", "name"), list(cached()), ids=lambda part: getattr(part, "name", "")
 )
 def test_a_cache_is_bounded_and_says_what_it_may_hold(
     path: Path, function: ast.FunctionDef, decorator: ast.expr, name: str
