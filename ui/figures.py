@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
+from plotly.colors import get_colorscale
 
 Array = np.ndarray
 
@@ -25,6 +26,9 @@ _TITLE_BELOW = 64  # pixels that tick labels and a title below the map take
 _SHARE_STEPS = (0.05, 0.1, 0.2, 0.5, 1.0)
 
 SHARE, SIGNED = "share", "signed"
+
+# Written out: plotly.js has other colours under the name RdBu than Plotly for Python, and blue below zero.
+SHARES, SIGNS = get_colorscale("Viridis"), get_colorscale("RdBu")
 
 _SHORT = {"float32": "f4", "float64": "f8", "uint8": "u1", "int32": "i4"}  # how plotly.js calls types of numbers
 
@@ -352,8 +356,9 @@ def enlarged(figure: Figure) -> Figure:
     """The same figure for a projector: type a quarter larger and of 18 px at least, and not too low."""
     spec = _larger_type(figure.to_plotly_json())
     layout = spec["layout"]
-    grow = 1 if "coloraxis" in layout else 1.25  # a map has room for larger type
-    layout["height"] = max(round(grow * layout["height"]), 430)
+    height = layout["height"]
+    larger = min(1.25 * height, 560) if "coloraxis" in layout else 1.25 * height  # maps have room for larger type
+    layout["height"] = max(height, round(larger), 430)
     layout["margin"] |= {side: round(1.25 * layout["margin"][side]) for side in ("t", "b")}
     return Figure(spec)
 
@@ -446,7 +451,7 @@ def _cells(
 def _colours(kind: str, end: float, unit: str) -> dict[str, Any]:
     """The colour scale, with its bar above the map, so that a phone's width is left to the map."""
     return dict(
-        colorscale="Viridis" if kind == SHARE else "RdBu",
+        colorscale=SHARES if kind == SHARE else SIGNS,
         cmin=0 if kind == SHARE else -end,
         cmax=end,
         colorbar=dict(

@@ -128,7 +128,7 @@ def statistics_chart(found: HeadStatistics, uniform: HeadStatistics, names: Sequ
     data: list[dict[str, Any]] = []
     layout: dict[str, Any] = dict(annotations=[])
     for row, (title, (values, reference), top) in enumerate(zip(STATISTICS, pairs, tops, strict=True), start=1):
-        y, highest = f"y{row}", 1 - (row - 1) * 0.2
+        y, highest = f"y{row}" if row > 1 else "y", 1 - (row - 1) * 0.2
         data.append(
             dict(
                 type="bar",
@@ -155,7 +155,7 @@ def statistics_chart(found: HeadStatistics, uniform: HeadStatistics, names: Sequ
                 hovertemplate=f"{UNIFORM}<br>{title} %{{y:.4f}}<extra></extra>",
             )
         )
-        layout[f"yaxis{row}"] = _axis(
+        layout[y.replace("y", "yaxis")] = _axis(
             "", domain=[highest - 0.14, highest - 0.02], range=[0, 1.1 * top or 1.0], nticks=4, showgrid=True
         )
         layout["annotations"].append(

@@ -63,7 +63,9 @@ html { font-size: 22px !important; }
 [data-testid="stHeader"] { background: none !important; }
 [data-testid="stMainBlockContainer"] { padding: 0.7rem 14.5rem 3.5rem 1rem !important; max-width: none !important; }
 [data-testid="stMainBlockContainer"] h1 { font-size: 1.2rem !important; padding: 0.1rem 0 0.5rem 2.2rem !important; }
-[data-testid="stMainBlockContainer"] h2 { font-size: 1.3rem !important; padding: 0 !important; }
+[data-testid="stMainBlockContainer"] h2 {
+    font-size: 1.3rem !important; line-height: 1.4; padding: 0 0 0.4rem !important;
+}
 [data-testid="stMainBlockContainer"] [data-testid="stVerticalBlock"] { gap: 0.6rem; }
 [data-testid="stMainBlockContainer"] .katex { font-size: 1em; }
 .st-key-controls_beside {
