@@ -144,10 +144,16 @@ class Cell(Question):
 
 
 def offer(questions: Callable[[], Sequence[Question]]) -> None:
-    """The questions of the page that is open, in an expander; while it is closed nothing is computed."""
-    if not controls.shown_as().questions or not page.section("Predict, then see"):
+    """The questions of the page that is open, in an expander; while it is closed nothing is computed.
+
+    Nothing at all where the page was handed out without them.
+    """
+    if not controls.shown_as().questions:
         return
-    box = st.expander("Three questions on these settings", key="predict", on_change="rerun")
+    with st.container(key="predict_section"):
+        if not page.section("Predict, then see"):
+            return
+        box = st.expander("Three questions on these settings", key="predict", on_change="rerun")
     if not box.open:
         return
     with box:
