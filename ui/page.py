@@ -40,6 +40,7 @@ _STYLE = """<style>
         position: static !important; display: block !important; height: auto !important; overflow: visible !important;
     }
     [data-testid="stSidebar"], [data-testid="stHeader"], .st-key-way_on, .st-key-controls_beside, .modebar, hr, button,
+    .st-key-predict_section,
     [data-testid="stMain"] :is(
         [data-testid="stSlider"], [data-testid="stButtonGroup"], [data-testid="stCheckbox"], [data-testid="stExpander"],
         [data-testid="stPageLink"]

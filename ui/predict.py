@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import plotly.graph_objects as go
 import streamlit as st
 
 from core.checks import Array
@@ -32,7 +31,7 @@ class Solution(NamedTuple):
 
     right: tuple[Any, ...]
     reason: str
-    chart: go.Figure | None = None
+    chart: figures.Figure | None = None
     alt: str = ""
 
 
@@ -55,7 +54,7 @@ class Question:
     asks: str
     solve: Callable[[], Solution]
     shows: Mapping[str, Any] | None = None
-    given: go.Figure | None = None
+    given: figures.Figure | None = None
     given_alt: str = ""
 
     def draw(self, label: str, key: str) -> None:
@@ -144,10 +143,16 @@ class Cell(Question):
 
 
 def offer(questions: Callable[[], Sequence[Question]]) -> None:
-    """The questions of the page that is open, in an expander; while it is closed nothing is computed."""
-    if not controls.shown_as().questions or not page.section("Predict, then see"):
+    """The questions of the page that is open, in an expander; while it is closed nothing is computed.
+
+    Nothing at all where the page was handed out without them.
+    """
+    if not controls.shown_as().questions:
         return
-    box = st.expander("Three questions on these settings", key="predict", on_change="rerun")
+    with st.container(key="predict_section"):
+        if not page.section("Predict, then see"):
+            return
+        box = st.expander("Three questions on these settings", key="predict", on_change="rerun")
     if not box.open:
         return
     with box:
@@ -225,6 +230,8 @@ def largest_cells(values: Array) -> list[tuple[int, int]]:
     return sorted(cells, key=lambda cell: cell != best)
 
 
-def small_map(values: Array, *, x: Sequence[str], y: Sequence[str], unit: str, kind: str = figures.SIGNED) -> go.Figure:
+def small_map(
+    values: Array, *, x: Sequence[str], y: Sequence[str], unit: str, kind: str = figures.SIGNED
+) -> figures.Figure:
     """A map that belongs to a question, small enough for a number in every cell."""
     return figures.heatmap(values, x=x, y=y, x_title="key token", y_title="query token", unit=unit, kind=kind)

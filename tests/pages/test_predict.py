@@ -127,15 +127,42 @@ def test_home_counts_the_last_answer_to_each_question() -> None:
     assert "Predict, then see: 1 of 3 predicted, 1 right." in texts(at)
 
 
-def test_the_answer_is_shown_on_the_page() -> None:
-    at = opened("self_attention")
-    answer(at, ASK["self_attention"](of("self_attention"))[0], 0)
-    before = specs(at)["map"]
+@pytest.mark.parametrize("page", ASK)
+def test_the_answer_is_shown_on_the_page(page: str) -> None:
+    at = opened(page)
+    question = next(question for question in ASK[page](of(page)) if question.shows)
+    assert question.shows is not None
+    answer(at, question, question.solve().right[0])
 
     next(button for button in at.button if button.label == "Show it on the page").click().run()
-    assert control(at, "d_model").value == 12
-    assert control(at, "scaling").value is False
-    assert specs(at)["map"] != before
+    assert not at.exception
+    for name, value in question.shows.items():
+        shown = control(at, name).value
+        assert (tuple(shown) if isinstance(shown, list) else shown) == value
+    assert verdicts(at) == ([] if "off" not in question.shows else ["**Right.**"])
+
+
+def test_nothing_is_asked_where_the_page_was_handed_out_without_questions() -> None:
+    at = opened("self_attention", questions="0")
+
+    assert "Predict, then see" not in [header.value for header in at.header]
+    assert not at.radio
+
+
+def test_a_locked_control_is_not_set_to_show_the_answer() -> None:
+    at = opened("self_attention", lock="d_model")
+    answer(at, ASK["self_attention"](of("self_attention"))[0], 0)
+
+    assert verdicts(at) == ["**Right.**"]
+    assert "Show it on the page" not in [button.label for button in at.button]
+
+
+def test_presented_it_is_a_section_of_its_own() -> None:
+    at = opened("self_attention", present="4")
+
+    assert [header.value for header in at.header] == ["Predict, then see"]
+    assert len(at.radio) == 1
+    assert set(specs(at)) == {"predict_largest"}
 
 
 def test_words_in_a_question_are_shown_as_typed() -> None:

@@ -103,7 +103,6 @@ def _mean(settings: Settings, layer: Layer, tokens: Sequence[str]) -> Question:
             x_title="key token",
             y_title="query token",
             unit="weight",
-            columns=2,
             text_up_to=SMALL,
         ),
         given_alt="Weights of two heads, row by row. "
