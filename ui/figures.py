@@ -26,7 +26,13 @@ _SHARE_STEPS = (0.05, 0.1, 0.2, 0.5, 1.0)
 
 SHARE, SIGNED = "share", "signed"
 
-_SHORT = {"float32": "f4", "float64": "f8", "uint8": "u1", "int32": "i4"}  # how plotly.js calls types of numbers
+_SHORT = {
+    "float32": "f4",
+    "float64": "f8",
+    "uint8": "u1",
+    "int16": "i2",
+    "int32": "i4",
+}  # how plotly.js calls types of numbers
 
 # Told apart by dash and marker too, never by colour alone; readable on light and dark.
 COLOURS = ("#3B82F6", "#EA580C", "#0D9488", "#C026D3", "#A16207", "#64748B")

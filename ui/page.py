@@ -84,7 +84,8 @@ html { font-size: 22px !important; }
 _LATER_SECTION = "<style>.st-key-what_is_seen { display: none; }</style>"
 
 _ROWS_SHOWN = 16
-_PAUSE, _PAUSES_WHILE_DRAGGED = 0.01, 15  # seconds; longer than the server takes to send, and a browser to paint
+_PAUSE = 0.02  # seconds: longer than the server takes to send a figure
+_PATIENCE = 0.2  # seconds: while a slider is dragged, its next move comes sooner
 _CHART_CONFIG = {
     "displaylogo": False,
     "scrollZoom": False,
@@ -169,7 +170,7 @@ def _give_way() -> None:
     While a slider is dragged its next move comes meanwhile, and Streamlit gives up this run for it as soon as the
     session's state is touched: then only the first figure follows the hand, and the others when it pauses.
     """
-    for _ in range(_PAUSES_WHILE_DRAGGED if controls.is_dragged() else 1):
+    for _ in range(round(_PATIENCE / _PAUSE) if controls.is_dragged() else 1):
         time.sleep(_PAUSE)
         st.session_state.get("drawn")
 
