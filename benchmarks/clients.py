@@ -12,6 +12,7 @@ is a dependency of Streamlit itself.
 """
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from time import perf_counter
@@ -19,7 +20,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from streamlit.proto.BackMsg_pb2 import BackMsg
-from streamlit.proto.ClientState_pb2 import ClientState
+from streamlit.proto.ClientState_pb2 import ClientState, ContextInfo
 from streamlit.proto.Element_pb2 import Element
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
@@ -36,8 +37,9 @@ class Visitor:
     on_change: called after every message of the server. query: what stands in the address behind the "?".
     """
 
-    def __init__(self, connection: ClientConnection, path: str) -> None:
+    def __init__(self, connection: ClientConnection, base: str, path: str) -> None:
         address = urlsplit(path)
+        self._url = base + address.path
         self.page, self.query = address.path.strip("/"), address.query
         self.shown: dict[tuple[int, ...], Element] = {}
         self.exceptions: list[str] = []
@@ -128,8 +130,8 @@ class Visitor:
         return "option" if getattr(found, "options", None) else kinds.get(type(found).__name__, "")
 
     def value(self, key: str) -> float:
-        """What a slider stands at when the page opens. Raises KeyError where there is none."""
-        return float(self.widget(key).default[0])
+        """What a live slider shows. Raises KeyError where there is none."""
+        return float(json.loads(self.widget(key).json)["value"])
 
     def has(self, key: str) -> bool:
         """Whether there is a widget with this key that can be used."""
@@ -158,9 +160,10 @@ class Visitor:
         states = dict(self._states)
         if change:
             states[change.id] = change
-            if change.WhichOneof("value") != "trigger_value":
+            if change.WhichOneof("value") not in ("trigger_value", "json_trigger_value"):
                 self._states[change.id] = change
         client = ClientState(query_string=self.query, page_name=self.page, page_script_hash=self._page_hash)
+        client.context_info.CopyFrom(ContextInfo(url=self._url))  # as a browser: it gets live sliders
         client.widget_states.widgets.extend(states.values())
         await self._connection.send(BackMsg(rerun_script=client).SerializeToString())
         return self._begun
@@ -240,10 +243,18 @@ def _key(widget_id: str) -> str:
     return widget_id.split("-", 2)[-1] if widget_id.count("-") >= 2 else ""
 
 
+def events(widget: Message) -> str:
+    """By which id a live slider is reported."""
+    return f"$$STREAMLIT_INTERNAL_KEY_{widget.id}__events"
+
+
 def _written(widget: Message, value: Any) -> WidgetState:
     """A widget's value as its kind says it."""
     state, kind = WidgetState(id=widget.id), type(widget).__name__
-    if kind == "Checkbox":
+    if kind == "BidiComponent":  # a live slider, let go
+        moved = dict(value=value, number=json.loads(widget.json)["heard"] + 1, rest=True)
+        state.id, state.json_trigger_value = events(widget), json.dumps([dict(event="moved", value=moved)])
+    elif kind == "Checkbox":
         state.bool_value = bool(value)
     elif kind == "Slider" and not widget.options:
         state.double_array_value.data.append(float(value))
@@ -257,7 +268,7 @@ def _written(widget: Message, value: Any) -> WidgetState:
 
 
 @asynccontextmanager
-async def visit(base: str, path: str, patience: float = 60, *, kind: type[Visitor] = Visitor) -> AsyncIterator[Visitor]:
+async def visit(base: str, path: str, patience: float = 60) -> AsyncIterator[Visitor]:
     """Open a page by its path, with its query string if it has one, and wait until it is drawn.
 
     Raises:
@@ -265,7 +276,7 @@ async def visit(base: str, path: str, patience: float = 60, *, kind: type[Visito
     """
     address = base.replace("http", "ws", 1) + "/_stcore/stream"
     async with connect(address, subprotocols=["streamlit"], max_size=None, compression=None) as connection:  # type: ignore[list-item]
-        visitor = kind(connection, path)
+        visitor = kind(connection, base, path)
         listening = asyncio.create_task(visitor._listen())
         try:
             await visitor._send()

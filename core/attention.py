@@ -51,9 +51,11 @@ def softmax(scores: Array) -> Array:
     if not (highest < np.inf).all():
         raise ValueError("softmax needs scores that are finite or -inf.")
     with np.errstate(over="ignore"):  # a difference beyond the range of floats is -inf, and its exponential 0
-        exponentials = np.exp(scores - np.where(highest > -np.inf, highest, 0.0))
-    total = np.sum(exponentials, axis=-1, keepdims=True)
-    return exponentials / np.where(total > 0, total, 1.0)
+        shares = scores - np.where(highest > -np.inf, highest, 0.0)
+        np.exp(shares, out=shares)  # in place: a new array of this size takes longer than its numbers
+    total = np.sum(shares, axis=-1, keepdims=True)
+    shares /= np.where(total > 0, total, 1.0)
+    return shares
 
 
 def scaled_dot_product_attention(
@@ -93,11 +95,10 @@ def scaled_dot_product_attention(
         if bias is not None:
             scaled = scaled + stretched("bias", matrix("bias", bias), scores.shape)
     matrix("the scaled scores", scaled)
-    allowed = _mask(allowed, scores.shape)
-    masked = np.where(allowed, scaled, -np.inf)
+    masked = scaled if allowed is None else np.where(_mask(allowed, scores.shape), scaled, -np.inf)
     weights = softmax(masked)  # each row sums to 1, or to 0 where nothing is allowed
     output = weights @ values  # (n_q, n_k) @ (n_k, d_v) -> (n_q, d_v)
-    return Attention(queries, keys, values, scores, scaled, allowed, masked, weights, output)
+    return Attention(queries, keys, values, scores, scaled, _mask(allowed, scores.shape), masked, weights, output)
 
 
 def self_attention(
@@ -200,7 +201,7 @@ def strongest(weights: Array) -> Array:
 
 def _mask(allowed: Array | None, shape: tuple[int, ...]) -> Array:
     if allowed is None:
-        return np.ones(shape, dtype=bool)
+        return np.broadcast_to(np.True_, shape)
     allowed = np.asarray(allowed)
     if allowed.dtype != bool:
         raise ValueError(f"allowed must hold True and False, not {allowed.dtype}.")

@@ -54,6 +54,8 @@ def vector(name: str, values: Array | float, width: int) -> Array | float:
     Raises:
         ValueError: another shape, not real numbers, NaN or infinity.
     """
+    if isinstance(values, float) and isfinite(values):
+        return values
     array = _finite(name, numbers(name, values))
     if array.shape not in ((), (width,)):
         raise ValueError(f"{name} has shape {array.shape} and needs {width} numbers.")

@@ -212,9 +212,7 @@ def split_heads(x: Array, heads: int) -> Array:
     Raises:
         ValueError: the width is not divisible by the number of heads.
     """
-    x = matrix("x", x, axes=2)
-    n, width = x.shape
-    return x.reshape(n, heads, divides(heads, width)).transpose(1, 0, 2)
+    return _split(matrix("x", x, axes=2), heads)
 
 
 def merge_heads(x: Array) -> Array:
@@ -223,9 +221,7 @@ def merge_heads(x: Array) -> Array:
     Raises:
         ValueError: x has not three axes, or is empty or not finite.
     """
-    x = matrix("x", x, axes=3)
-    heads, n, d_k = x.shape
-    return x.transpose(1, 0, 2).reshape(n, heads * d_k)
+    return _merge(matrix("x", x, axes=3))
 
 
 def multi_head_attention(
@@ -261,11 +257,12 @@ def multi_head_attention(
     """
     x = matrix("x", x, axes=2)
     # (n, d_model) @ (d_model, heads·d_k) -> (n, heads·d_k) -> (heads, n, d_k)
-    queries = split_heads(_linear(x, "w_q", w_q, "b_q", b_q), heads)
-    keys = split_heads(_linear(x, "w_k", w_k, "b_k", b_k), heads)
-    values = split_heads(_linear(x, "w_v", w_v, "b_v", b_v), heads)
+    queries = _split(_linear(x, "w_q", w_q, "b_q", b_q), heads)
+    keys = _split(_linear(x, "w_k", w_k, "b_k", b_k), heads)
+    values = _split(_linear(x, "w_v", w_v, "b_v", b_v), heads)
     attention = scaled_dot_product_attention(queries, keys, values, allowed, scaling=scaling)
-    concatenated = merge_heads(attention.output * _kept(keep, heads))  # (heads, n, d_k) -> (n, heads·d_k)
+    kept = attention.output if keep is None else attention.output * _kept(keep, heads)
+    concatenated = _merge(kept)  # (heads, n, d_k) -> (n, heads·d_k)
     if w_o is None:
         return MultiHead(attention, concatenated, concatenated)
     # (n, heads·d_k) @ (heads·d_k, d_model) -> (n, d_model)
@@ -350,12 +347,26 @@ def _one_back(width: int) -> Array:
 
 def _linear(x: Array, w_name: str, w: Array, b_name: str, b: Array | float) -> Array:
     w = projection(w_name, w, x.shape[1])
-    return x @ w + vector(b_name, b, w.shape[1])
+    product = x @ w
+    product += vector(b_name, b, w.shape[1])
+    return product
 
 
-def _kept(keep: Sequence[bool] | None, heads: int) -> Array:
+def _split(x: Array, heads: int) -> Array:
+    """`split_heads` of what has been checked."""
+    n, width = x.shape
+    return x.reshape(n, heads, divides(heads, width)).transpose(1, 0, 2)
+
+
+def _merge(x: Array) -> Array:
+    """`merge_heads` of what has been checked."""
+    heads, n, d_k = x.shape
+    return x.transpose(1, 0, 2).reshape(n, heads * d_k)
+
+
+def _kept(keep: Sequence[bool], heads: int) -> Array:
     """(heads, 1, 1) booleans to multiply the heads' outputs with."""
-    switches = np.ones(heads, dtype=bool) if keep is None else np.asarray(keep)
+    switches = np.asarray(keep)
     if switches.dtype != bool or switches.shape != (heads,):
         raise ValueError(f"keep must be True or False for each of {heads} heads, not {keep}.")
     return switches[:, None, None]

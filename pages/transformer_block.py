@@ -47,6 +47,7 @@ if page.section():
             block_figures.block_diagram(n, d_model, d_ff, kind, blocks=blocks),
             key="diagram",
             alt=block_words.diagram(n, d_model, d_ff, kind, blocks),
+            follows=False,
         )
     with right:
         st.metric("Parameters in one block", f"{parameters:,}")
@@ -71,6 +72,7 @@ if page.section("What flows through it"):
         key="stages",
         alt=f"Activations of block {settings.block} of {blocks}, {n} tokens by {d_model} dimensions: "
         f"{'; '.join(maps)}.",
+        follows=True,
     )
     page.findings(block_words.largest_finding(maps))
     st.caption("Random weights: the numbers mean nothing yet. What each step does to them is what to see.")

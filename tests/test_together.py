@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from benchmarks.clients import Visitor, visit
+from benchmarks.clients import Visitor, events, visit
 from benchmarks.train_together import TRAIN, WAITING, most_at_once, train_together
 from tests.browser.harness import running_server
 from ui.training_runs import PLACES
@@ -31,7 +31,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_a_visitor_sees_what_the_page_shows(server: str) -> None:
     async def look() -> None:
         async with visit(server, "/self_attention?seq_len=7&causal=true") as visitor:
-            assert visitor.widget("seq_len").value == [7]
+            assert visitor.value("seq_len") == 7
             assert visitor.has("d_model")
             assert not visitor.has("no such key")
             before = [chart.spec for chart in visitor.of_kind("plotly_chart")]
@@ -44,6 +44,34 @@ def test_a_visitor_sees_what_the_page_shows(server: str) -> None:
                 await visitor.press("no such key")
 
     run(look())
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        "",
+        "[]",
+        "{",
+        '[{"event": "moved"}]',
+        '[{"event": "moved", "value": 7}]',
+        '[{"event": "moved", "value": {"value": 9}}]',
+        '[{"event": "moved", "value": {"value": "<b>", "number": 1}}]',
+        '[{"event": "moved", "value": {"value": [9], "number": 1}}]',
+        '[{"event": "moved", "value": {"value": NaN, "number": 1}}]',
+        '[{"event": "moved", "value": {"value": 9, "number": "1"}}]',
+        '[{"event": "nothing", "value": {"value": 9, "number": 1}}]',
+    ],
+)
+def test_nonsense_from_a_live_slider_is_no_move(report: str, server: str) -> None:
+    async def say() -> None:
+        async with visit(server, "/self_attention?seq_len=7") as visitor:
+            await visitor.report(events(visitor.widget("seq_len")), json_trigger_value=report)
+            assert visitor.value("seq_len") == 7
+            await visitor.set("seq_len", 1e9)
+            assert (visitor.value("seq_len"), visitor.query) == (64, "seq_len=64")
+            assert visitor.exceptions == []
+
+    run(say())
 
 
 def test_a_class_that_trains_at_once_leaves_the_rest_of_the_app_usable(server: str) -> None:

@@ -30,7 +30,8 @@ SHARE, SIGNED = "share", "signed"
 # Written out: plotly.js has other colours under the name RdBu than Plotly for Python, and blue below zero.
 SHARES, SIGNS = get_colorscale("Viridis"), get_colorscale("RdBu")
 
-_SHORT = {"float32": "f4", "float64": "f8", "uint8": "u1", "int32": "i4"}  # how plotly.js calls types of numbers
+# How plotly.js calls types of numbers.
+_SHORT = {"float32": "f4", "float64": "f8", "uint8": "u1", "int16": "i2", "int32": "i4"}
 
 # Told apart by dash and marker too, never by colour alone; readable on light and dark.
 COLOURS = ("#3B82F6", "#EA580C", "#0D9488", "#C026D3", "#A16207", "#64748B")

@@ -6,6 +6,7 @@ is ahead of it. A move is reported when the page has drawn the one before, so th
 and not late ones; the last one is always reported, with a mark that the slider is at rest.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -48,7 +49,8 @@ function take(input, show) {
     input.oninput = () => {
         show();
         hand.quick = performance.now() - hand.last < QUICK; hand.last = performance.now();
-        clearTimeout(hand.rest); hand.rest = setTimeout(send, REST, true);
+        clearTimeout(hand.rest);
+        if (hand.keyed) hand.rest = setTimeout(send, REST, true); // a mouse says when it lets go
         if (hand.keyed && !hand.quick) return; // one key press: it is at rest, says `change` at once
         if (hand.waiting) hand.pending = true; else send(false);
     };
@@ -94,7 +96,15 @@ export default function ({ data, key, parentElement, setTriggerValue }) {
 }
 """
 
-_mount = st.components.v2.component("live_slider", html=_HTML, css=_CSS, js=_JS, isolate_styles=False)
+
+def _slim(text: str) -> str:
+    """Without indentation: each slider sends all of it with every drawing."""
+    return re.sub(r"\n\s*", "\n", text)
+
+
+_mount = st.components.v2.component(
+    "live_slider", html=_slim(_HTML), css=_slim(_CSS), js=_slim(_JS), isolate_styles=False
+)
 
 
 def can_be_drawn() -> bool:

@@ -87,7 +87,8 @@ html { font-size: 22px !important; }
 _LATER_SECTION = "<style>.st-key-what_is_seen { display: none; }</style>"
 
 _ROWS_SHOWN = 16
-_PAUSE, _PAUSES_WHILE_DRAGGED = 0.01, 15  # seconds; longer than the server takes to send, and a browser to paint
+_PAUSE = 0.02  # seconds: longer than the server takes to send a figure
+_PATIENCE = 0.2  # seconds: while a slider is dragged, its next move comes sooner
 _CHART_CONFIG = {
     "displaylogo": False,
     "scrollZoom": False,
@@ -151,28 +152,31 @@ def section(heading: str | None = None, stages: Stages | None = None) -> bool:
     return True
 
 
-def figure(chart: figures.Figure, key: str, alt: str, tables: Tables | None = None) -> DeltaGenerator:
+def figure(
+    chart: figures.Figure, key: str, alt: str, tables: Tables | None = None, *, follows: bool | None = None
+) -> DeltaGenerator:
     """Draw a figure under a key of its own, with a spoken description; returns its place, to draw another one there.
 
     tables: makes the figure's numbers as tables, where they cannot be read off the figure itself.
+    follows: while a slider is dragged, the page is drawn down to here; None: the first figure does.
     """
     st.session_state["drawn"][key] = chart, alt, tables or partial(figure_tables.tables, chart)
     if presenting():
         chart = figures.enlarged(chart)
     picture = {"format": "png", "scale": 2, "filename": files.file_name(*controls.address(), key)}
     place = st.plotly_chart(chart, key=key, config=_CHART_CONFIG | {"toImageButtonOptions": picture}, alt=alt)
-    if len(st.session_state["drawn"]) == 1:
+    if len(st.session_state["drawn"]) == 1 if follows is None else follows:
         _give_way()
     return place
 
 
 def _give_way() -> None:
-    """Let the browser paint the first figure before it gets the others, which take it longer than they take us.
+    """Let the browser paint what is drawn so far before it gets the rest, which takes it longer than it takes us.
 
     While a slider is dragged its next move comes meanwhile, and Streamlit gives up this run for it as soon as the
-    session's state is touched: then only the first figure follows the hand, and the others when it pauses.
+    session's state is touched: then only the figures so far follow the hand, and the others when it pauses.
     """
-    for _ in range(_PAUSES_WHILE_DRAGGED if controls.is_dragged() else 1):
+    for _ in range(round(_PATIENCE / _PAUSE) if controls.is_dragged() else 1):
         time.sleep(_PAUSE)
         st.session_state.get("drawn")
 

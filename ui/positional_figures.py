@@ -51,7 +51,7 @@ def wave_panels(
                     showlegend=place == 0,
                     mode="lines+markers",
                     line=dict(color=figures.COLOURS[odd], dash=figures.DASHES[odd], width=2),
-                    marker=dict(symbol=figures.MARKERS[odd], size=np.where(whole, size, 0).astype(np.float32)),
+                    marker=dict(symbol=figures.MARKERS[odd], size=np.where(whole, size, 0).astype(np.uint8)),
                     hovertemplate=f"position %{{x}}<br>dimension {column}<br>%{{y:.4f}}<extra></extra>",
                 )
             )

@@ -255,7 +255,7 @@ def _against_length(
     data = [
         dict(
             type="scatter",
-            x=np.array(lengths, dtype=np.float32),
+            x=np.array(lengths, dtype=np.int16),
             y=np.array(counts, dtype=np.float32),
             name=name,
             mode="lines",

@@ -1,0 +1,103 @@
+"""Live sliders: the picture follows the hand, the link says where it came to rest, and a keyboard does it all."""
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Locator, expect
+
+from tests.browser.conftest import OpenPage, OpenTab
+from tests.browser.harness import Scheme, Visit
+from tests.browser.reading import link, slider, state, wait_until
+
+LENGTH, WIDTH, HEADS = "Sequence length", "Model width d_model", "Attention heads"
+
+COUNT_PICTURES = """() => {
+    window.pictures = new Set();
+    new MutationObserver(() => {
+        const map = document.querySelector('.st-key-map image');
+        if (map) window.pictures.add(map.getAttribute('href') || map.getAttribute('xlink:href'));
+    }).observe(document.body, { childList: true, subtree: true });
+}"""
+
+
+def press_at(visit: Visit, thumb: Locator, share: float) -> tuple[float, float, float]:
+    """Press the mouse on the track; returns its left end, its width and the height of the hand."""
+    thumb.scroll_into_view_if_needed()
+    box = thumb.bounding_box()
+    assert box
+    y = box["y"] + box["height"] / 2
+    visit.page.mouse.move(box["x"] + share * box["width"], y)
+    visit.page.mouse.down()
+    return box["x"], box["width"], y
+
+
+def test_the_picture_follows_the_hand_and_the_link_where_it_rests(open_tab: OpenTab) -> None:
+    visit = open_tab("/self_attention?d_model=8")
+    visit.page.evaluate(COUNT_PICTURES)
+    left, width, y = press_at(visit, slider(visit, LENGTH), 0.05)
+    for step in range(6, 60):
+        visit.page.mouse.move(left + step / 60 * width, y)
+        visit.page.wait_for_timeout(20)
+    assert wait_until(visit, "() => window.pictures.size >= 3")  # the button is still down
+    assert link(visit) == {"d_model": "8"}  # the link waits for the hand
+    shown = slider(visit, LENGTH).get_attribute("aria-valuetext")
+    assert shown == slider(visit, LENGTH).input_value()
+    visit.page.mouse.up()
+
+    assert wait_until(visit, "shown => new URLSearchParams(location.search).get('seq_len') === shown", shown)
+    visit.settle()
+    assert slider(visit, LENGTH).get_attribute("aria-valuetext") == shown
+    expect(visit.page.get_by_text(f"Each of the {shown} rows sums to 1")).to_be_visible()
+
+    visit.page.go_back()  # one drag is one step back
+    assert wait_until(visit, "() => document.querySelector('.live-slider input').value === '5'")
+    visit.settle()
+    assert link(visit) == {"d_model": "8"}
+    visit.page.go_forward()
+    assert wait_until(visit, "shown => document.querySelector('.live-slider input').value === shown", shown)
+
+
+def test_every_key_of_a_slider_and_choices_by_their_names(open_tab: OpenTab) -> None:
+    visit = open_tab("/multi_head_attention?d_model=12")
+    expect(slider(visit, HEADS)).to_have_attribute("aria-valuetext", "2")
+    for key, shown in (("End", "12"), ("ArrowLeft", "6"), ("Home", "1"), ("ArrowRight", "2"), ("ArrowUp", "3")):
+        slider(visit, HEADS).press(key)
+        expect(slider(visit, HEADS)).to_have_attribute("aria-valuetext", shown)
+    assert wait_until(visit, "() => new URLSearchParams(location.search).get('heads') === '3'")
+    visit.settle()
+    assert state(visit).controls[HEADS] == "3"
+
+
+def test_a_button_moves_the_slider_and_the_slider_goes_on_from_there(open_tab: OpenTab) -> None:
+    visit = open_tab("/self_attention")
+    slider(visit, LENGTH).press("End")
+    assert wait_until(visit, "() => location.search === '?seq_len=64'")
+    visit.page.get_by_role("button", name="Lesson example").click()
+    expect(slider(visit, LENGTH)).to_have_attribute("aria-valuetext", "5")
+    slider(visit, LENGTH).press("ArrowRight")
+    assert wait_until(visit, "() => location.search === '?seq_len=6'")
+
+
+def test_what_a_slider_is_for_is_said_and_can_be_read(open_tab: OpenTab) -> None:
+    visit = open_tab("/self_attention")
+    told = "How many numbers stand for one token"
+    expect(slider(visit, WIDTH)).to_have_accessible_description(told)
+    expect(visit.page.get_by_text(told)).to_be_hidden()
+    visit.page.locator(".st-key-d_model").get_by_role("button", name="Help").press("Enter")
+    expect(visit.page.get_by_text(told)).to_be_visible()
+
+
+@pytest.mark.parametrize("color_scheme", ["light", "dark"])
+def test_it_can_be_touched_on_a_phone_and_keeps_nobody_out(color_scheme: Scheme, open_page: OpenPage) -> None:
+    visit = open_page("/self_attention", color_scheme=color_scheme, width=390, height=844)
+    visit.page.get_by_test_id("stExpandSidebarButton").click()
+    visit.settle()
+    box = slider(visit, LENGTH).bounding_box()
+    assert box
+    assert box["height"] >= 24
+    assert box["x"] + box["width"] <= 390
+    slider(visit, LENGTH).focus()
+    visit.page.keyboard.press("ArrowRight")
+    expect(slider(visit, LENGTH)).to_have_attribute("aria-valuetext", "6")
+    assert slider(visit, LENGTH).evaluate("input => getComputedStyle(input).outlineStyle") == "solid"
+    assert [each["id"] for each in Axe().run(visit.page, context=".live-slider").response["violations"]] == []
+    assert (visit.errors, visit.foreign_requests) == ([], [])
