@@ -104,6 +104,7 @@ def _mean(settings: Settings, layer: Layer, tokens: Sequence[str]) -> Question:
             y_title="query token",
             unit="weight",
             text_up_to=SMALL,
+            height=300 + 70 * n,  # room between the maps for labels and heading
         ),
         given_alt="Weights of two heads, row by row. "
         + " ".join(
