@@ -276,7 +276,7 @@ async def visit(base: str, path: str, patience: float = 60) -> AsyncIterator[Vis
     """
     address = base.replace("http", "ws", 1) + "/_stcore/stream"
     async with connect(address, subprotocols=["streamlit"], max_size=None, compression=None) as connection:  # type: ignore[list-item]
-        visitor = kind(connection, base, path)
+        visitor = Visitor(connection, base, path)
         listening = asyncio.create_task(visitor._listen())
         try:
             await visitor._send()
