@@ -47,13 +47,13 @@ def softmax(scores: Array) -> Array:
     scores = numbers("scores", scores)
     if scores.ndim == 0 or scores.size == 0:
         raise ValueError(f"softmax needs at least one score and got shape {scores.shape}.")
-    highest = np.max(scores, axis=-1, keepdims=True)
+    highest = scores.max(axis=-1, keepdims=True)
     if not (highest < np.inf).all():
         raise ValueError("softmax needs scores that are finite or -inf.")
     with np.errstate(over="ignore"):  # a difference beyond the range of floats is -inf, and its exponential 0
         shares = scores - np.where(highest > -np.inf, highest, 0.0)
         np.exp(shares, out=shares)  # in place: a new array of this size takes longer than its numbers
-    total = np.sum(shares, axis=-1, keepdims=True)
+    total = shares.sum(axis=-1, keepdims=True)
     shares /= np.where(total > 0, total, 1.0)
     return shares
 
@@ -90,7 +90,7 @@ def scaled_dot_product_attention(
     divisor = (sqrt(queries.shape[-1]) if scaling else 1.0) * positive("temperature", temperature)
 
     with np.errstate(over="ignore", invalid="ignore"):  # the check below names what overflows
-        scores = queries @ np.swapaxes(keys, -1, -2)  # (n_q, d_k) @ (d_k, n_k) -> (n_q, n_k)
+        scores = queries @ keys.swapaxes(-1, -2)  # (n_q, d_k) @ (d_k, n_k) -> (n_q, n_k)
         scaled = scores / divisor
         if bias is not None:
             scaled = scaled + stretched("bias", matrix("bias", bias), scores.shape)

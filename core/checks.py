@@ -111,7 +111,11 @@ def divides(heads: int, d_model: int) -> int:
 
 
 def _finite(name: str, array: Array) -> Array:
-    if not np.isfinite(array).all():
+    flat = array.ravel()
+    # The sum of squares is finite if all are; it is quick to take, and what is too large for it is looked at again.
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = np.dot(flat, flat)
+    if not isfinite(squares) and not np.isfinite(array).all():
         count = np.count_nonzero(~np.isfinite(array))
         raise ValueError(f"{name} must hold finite numbers, but {count} of its {array.size} are not.")
     return array
