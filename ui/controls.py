@@ -308,6 +308,11 @@ def _draw(control: Control, settings: Settings) -> None:
             session=memory.session,
             on_move=partial(_slide, control),
         )
+        report = live_slider.reported(name)
+        if report and report[1] != memory.heard.get(name, 0):
+            # Where the server was started again under an open page, its first move came before anybody listened.
+            _slide(control)
+            st.rerun()
     else:
         _draw_widget(control, settings)
     wanted = settings.wanted[name]

@@ -72,7 +72,7 @@ export default function ({ data, key, parentElement, setTriggerValue }) {
     const hand = input.hand ??= take(input, () => input.hand.show());
     Object.assign(hand, { show, report: setTriggerValue,
         value: () => options ? options[input.value] : Number(Number(input.value).toFixed(6)) });
-    if (hand.session !== session) Object.assign(hand, { session, sent: heard });
+    if (hand.session !== session || hand.sent < heard) Object.assign(hand, { session, sent: heard });
     const [min, max, step] = options ? [0, options.length - 1, 1] : [data.min, data.max, data.step];
     const at = String(options ? options.indexOf(data.value) : data.value);
     if (hand.sent === heard && !hand.pending) {
