@@ -6,6 +6,8 @@ import numpy as np
 
 Array = np.ndarray
 
+_SMALL = 10_000  # numbers: for more, np.dot would wake threads, which on a busy machine takes long
+
 
 def numbers(name: str, values: Array | float) -> Array:
     """Return `values` as an array of floats; raise a ValueError for text, complex numbers, objects, ragged lists."""
@@ -111,11 +113,12 @@ def divides(heads: int, d_model: int) -> int:
 
 
 def _finite(name: str, array: Array) -> Array:
-    flat = array.ravel()
-    # The sum of squares is finite if all are; it is quick to take, and what is too large for it is looked at again.
-    with np.errstate(over="ignore", invalid="ignore"):
-        squares = np.dot(flat, flat)
-    if not isfinite(squares) and not np.isfinite(array).all():
+    if array.size <= _SMALL:  # the sum of squares is quick to take, and finite if all are, save for huge ones
+        flat = array.ravel()
+        with np.errstate(over="ignore", invalid="ignore"):
+            if isfinite(np.dot(flat, flat)):
+                return array
+    if not np.isfinite(array).all():
         count = np.count_nonzero(~np.isfinite(array))
         raise ValueError(f"{name} must hold finite numbers, but {count} of its {array.size} are not.")
     return array

@@ -217,6 +217,9 @@ class Choice(Dependent):
     def write(self, value: float) -> str:
         return plain(value)
 
+    def takes(self, value: Any) -> bool:
+        return isinstance(value, int | float) and math.isfinite(value)
+
     def nearest(self, value: float, settings: Settings) -> int:
         options = self.options(settings)
         inside = min(max(value, min(options)), max(options))
