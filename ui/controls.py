@@ -451,7 +451,10 @@ def _options(control: Dependent, settings: Settings) -> list[int]:
 
 
 def _memory() -> Memory:
-    return st.session_state.setdefault("memory", Memory())
+    memory = st.session_state.get("memory")
+    if memory is None:
+        memory = st.session_state["memory"] = Memory()
+    return memory
 
 
 def _link() -> dict[str, list[str]]:

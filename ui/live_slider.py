@@ -6,105 +6,36 @@ is ahead of it. A move is reported when the page has drawn the one before, so th
 and not late ones; the last one is always reported, with a mark that the slider is at rest.
 """
 
-import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
+from streamlit.components.v2.get_bidi_component_manager import get_bidi_component_manager
+from streamlit.components.v2.manifest_scanner import ComponentConfig, ComponentManifest
+from streamlit.components.v2.types import ComponentRenderer
 
+_ASSETS = Path(__file__).resolve().parent / "assets"  # nothing else may stand there: the server gives it to everybody
+_PACKAGE, _NAME = "transformer_live", "live_slider"
 _HTML = """<div class="live-slider">
 <div><label></label><button type="button" aria-label="Help">?</button><output></output></div>
 <p hidden></p><input type="range"><div aria-hidden="true"><span></span><span></span></div></div>"""
 
-_CSS = """.live-slider { font: 1rem/1.4 var(--st-font); color: var(--st-text-color); padding-bottom: 0.4rem }
-.live-slider > div { display: flex; justify-content: space-between; gap: 0.5rem; font-size: 0.875rem }
-.live-slider output { font-weight: 600; margin-left: auto }
-.live-slider p { font-size: 0.875rem; margin: 0.25rem 0 }
-.live-slider button { width: 24px; height: 24px; padding: 0; border: 1px solid; border-radius: 50%; background: none;
-    color: inherit; font: inherit; cursor: pointer }
-.live-slider input { width: 100%; height: 28px; margin: 0; accent-color: var(--st-primary-color); cursor: pointer;
-    touch-action: pan-y }
-.live-slider :is(input, button):focus-visible { outline: 3px solid var(--st-primary-color); outline-offset: 2px;
-    border-radius: 6px }"""
 
-_JS = """
-const QUICK = 1000, REST = 400, PATIENCE = 300; // milliseconds
-function take(input, show) {
-    const hand = { waiting: false, pending: false, keyed: false, quick: false, last: -QUICK };
-    const send = rest => {
-        if (rest) clearTimeout(hand.rest);
-        clearTimeout(hand.patience);
-        hand.pending = false; hand.waiting = true; hand.sent += 1;
-        hand.report('moved', { value: hand.value(), number: hand.sent, rest });
-        hand.patience = setTimeout(hand.answered, PATIENCE);
-    };
-    hand.answered = () => { hand.waiting = false; if (hand.pending) send(false); };
-    input.onkeydown = event => {
-        hand.keyed = true;
-        if (!['PageUp', 'PageDown'].includes(event.key) || !document.querySelector('.st-key-way_on')) return;
-        event.preventDefault(); event.stopPropagation(); input.blur(); // while presenting these keys lead on and back
-        document.body.dispatchEvent(new KeyboardEvent('keydown', { key: event.key, code: event.key, bubbles: true }));
-    };
-    input.onpointerdown = () => { hand.keyed = false; };
-    input.oninput = () => {
-        show();
-        hand.quick = performance.now() - hand.last < QUICK; hand.last = performance.now();
-        clearTimeout(hand.rest);
-        if (hand.keyed) hand.rest = setTimeout(send, REST, true); // a mouse says when it lets go
-        if (hand.keyed && !hand.quick) return; // one key press: it is at rest, says `change` at once
-        if (hand.waiting) hand.pending = true; else send(false);
-    };
-    input.onchange = () => { if (!hand.keyed || !hand.quick) send(true); };
-    const main = document.querySelector('[data-testid="stMain"]');
-    const drawn = new MutationObserver(changes => {
-        if (hand.waiting && changes.some(change => change.target.closest?.('.js-plotly-plot'))) hand.answered();
-    });
-    if (main) drawn.observe(main, { childList: true, subtree: true });
-    hand.end = () => { drawn.disconnect(); clearTimeout(hand.rest); clearTimeout(hand.patience); };
-    return hand;
-}
-export default function ({ data, key, parentElement, setTriggerValue }) {
-    const [input, label, output, button, help] = ['input', 'label', 'output', 'button', 'p']
-        .map(name => parentElement.querySelector(name));
-    const { options, heard, session } = data;
-    const text = () => String(input.hand.value());
-    const show = () => { output.textContent = text(); input.setAttribute('aria-valuetext', text()); };
-    const hand = input.hand ??= take(input, () => input.hand.show());
-    Object.assign(hand, { show, report: setTriggerValue,
-        value: () => options ? options[input.value] : Number(Number(input.value).toFixed(6)) });
-    if (hand.session !== session || hand.sent < heard) Object.assign(hand, { session, sent: heard });
-    const [min, max, step] = options ? [0, options.length - 1, 1] : [data.min, data.max, data.step];
-    const at = String(options ? options.indexOf(data.value) : data.value);
-    if (hand.sent === heard && !hand.pending) {
-        Object.assign(input, { min, max, step });
-        if (input.value !== at) input.value = at;
-    }
-    input.id = label.htmlFor = output.htmlFor = `slider-${key}`;
-    label.textContent = data.label;
-    button.hidden = !data.help;
-    if (data.help) {
-        help.id = `help-${key}`; help.textContent = data.help;
-        input.setAttribute('aria-describedby', help.id); button.setAttribute('aria-controls', help.id);
-        button.setAttribute('aria-expanded', String(!help.hidden));
-        button.onclick = () => {
-            help.hidden = !help.hidden; button.setAttribute('aria-expanded', String(!help.hidden)); };
-    }
-    const ends = parentElement.querySelectorAll('span');
-    ends[0].textContent = options ? options[0] : min; ends[1].textContent = options ? options[max] : max;
-    show();
-    return hand.end;
-}
-"""
+@lru_cache(maxsize=1)  # one function, for the server's life
+def _component() -> ComponentRenderer:
+    """The slider's drawing function; its script and style are files, which a browser fetches once.
 
-
-def _slim(text: str) -> str:
-    """Without indentation: each slider sends all of it with every drawing."""
-    return re.sub(r"\n\s*", "\n", text)
-
-
-_mount = st.components.v2.component(
-    "live_slider", html=_slim(_HTML), css=_slim(_CSS), js=_slim(_JS), isolate_styles=False
-)
+    Given as texts they would go with every slider in every drawing. Streamlit takes files from an installed package
+    that names their folder, so this app says of itself what such a package's manifest says. Not before a server runs:
+    what it says is told to that server.
+    """
+    manifest = ComponentManifest(_PACKAGE, version="", components=[ComponentConfig(_NAME, asset_dir=_ASSETS.name)])
+    get_bidi_component_manager().register_from_manifest(manifest, _ASSETS.parent)
+    return st.components.v2.component(
+        f"{_PACKAGE}.{_NAME}", html=_HTML, css="live_slider.css", js="live_slider.js", isolate_styles=False
+    )
 
 
 def can_be_drawn() -> bool:
@@ -130,7 +61,7 @@ def draw(
         on_move: called before the script runs; `reported` says what was moved.
     """
     data = dict(label=label, help=help, heard=heard, session=session) | dict(track)
-    _mount(key=key, data=data, on_moved_change=on_move)
+    _component()(key=key, data=data, on_moved_change=on_move)
 
 
 def reported(key: str) -> tuple[Any, int, bool] | None:
