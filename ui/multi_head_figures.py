@@ -20,6 +20,7 @@ STATISTICS = (
     "weight on the first token",
 )
 _PLACES_UP_TO = 40_000  # cells; beyond, one is hardly a pixel wide, and its place would triple what is sent
+_NUMBERS_UP_TO = 90_000  # cells; beyond, half a megabyte of numbers: the colours alone are sent, a byte each
 UNIFORM = "uniform head"
 
 
@@ -55,6 +56,10 @@ def head_grid(
         maps["customdata"] = _side_by_side(places, rows, columns)
         whose = "head %{customdata[0]}<br>query token %{customdata[1]}<br>key token %{customdata[2]}<br>"
         maps["hovertemplate"] = whose + str(maps["hovertemplate"])
+    colours = _colours_of_maps(limit)
+    if tiles.size > _NUMBERS_UP_TO:
+        maps |= dict(z=_as_bytes(maps["z"], limit), hoverinfo="skip", hovertemplate="")
+        colours = _colours_of_bytes(colours, limit)
     names = dict(
         type="scatter",
         x=column + 0.5,
@@ -80,7 +85,7 @@ def head_grid(
     layout = dict(
         xaxis=_axis("key token, map by map", range=[0, columns], **_tile_ticks(columns, across, side, side)),
         yaxis=_axis("query token, map by map", range=[rows + 0.02, 0], **_tile_ticks(rows, down, top, bottom)),
-        coloraxis=_colours_of_maps(limit),
+        coloraxis=colours,
         shapes=[frame],
     )
     height = 130 + {1: 300 if two_lines else 280, 2: 400}.get(rows, max(420, 72 * rows))
@@ -177,6 +182,21 @@ def _colours_of_maps(limit: float) -> dict[str, Any]:
     """The colour axis as on the other maps of the page."""
     one = figures.heatmap(np.zeros((1, 1)), x="1", y="1", x_title="", y_title="", unit="weight", limit=limit)
     return one.spec["layout"]["coloraxis"]
+
+
+def _as_bytes(grid: Array, limit: float) -> Array:
+    """Weights up to `limit` as whole numbers from 1 to 255; 0 where there is no cell."""
+    return np.nan_to_num(np.rint(1 + grid * (254 / limit)), nan=0).astype(np.uint8)
+
+
+def _colours_of_bytes(colours: dict[str, Any], limit: float) -> dict[str, Any]:
+    """The same colours and the same numbers on their bar, for what `_as_bytes` returns; none where there is no cell."""
+    nothing, first = "rgba(0,0,0,0)", 0.5 / 255
+    scale = [[(1 + 254 * share) / 255, colour] for share, colour in colours["colorscale"]]
+    scale = [[0, nothing], [first, nothing], [first, scale[0][1]], *scale]
+    shares = np.linspace(0, 1, 6)
+    ticks = dict(tickvals=1 + 254 * shares, ticktext=[f"{share * limit:g}" for share in shares])
+    return colours | dict(colorscale=scale, cmin=0, cmax=255, colorbar=colours["colorbar"] | ticks)
 
 
 def _side_by_side(tiles: Array, rows: int, columns: int) -> Array:

@@ -1,12 +1,13 @@
 """The pages of the app, in the order of the lesson, and how a page makes sure that they are known."""
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import streamlit as st
 
 PAGES_FOLDER = Path(__file__).resolve().parent.parent / "pages"
-_HERE = "page_here"  # in the session state: the name of the page for which the navigation was built
+# In the session state: the name of the page for which the navigation was built, and Streamlit's pages by their address.
+_HERE, _PAGES = "page_here", "pages"
 
 
 class Entry(NamedTuple):
@@ -34,7 +35,17 @@ def page_of(entry: Entry) -> st.Page:
     """Streamlit's page of an entry. The first one stands at the root address."""
     first = entry is ENTRIES[0]
     address = "start" if first else entry.name  # "home" is left for `build`; the first page stands at the root
-    return st.Page(_file(entry), title=entry.title, icon=entry.icon, url_path=address, default=first)
+    return _page(entry, address, icon=entry.icon, default=first)
+
+
+def _page(entry: Entry, address: str, **more: Any) -> st.Page:
+    """A page, made once for each session: each run asks for a dozen of them, and a new one looks for its file."""
+    made = st.session_state.get(_PAGES)
+    if made is None:
+        made = st.session_state[_PAGES] = {}
+    if address not in made:
+        made[address] = st.Page(_file(entry), title=entry.title, url_path=address, **more)
+    return made[address]
 
 
 def _file(entry: Entry) -> Path:
@@ -46,7 +57,7 @@ def build() -> st.Page:
     # A character for the browser's tab, and first: the menu's icons would be fetched from another host for it.
     st.set_page_config(page_icon="🎛️", layout="wide")
     start = ENTRIES[0]
-    by_name = st.Page(_file(start), title=start.title, url_path=start.name, visibility="hidden")
+    by_name = _page(start, start.name, visibility="hidden")
     page = st.navigation([*map(page_of, EVERY), by_name])
     if page.url_path == start.name:  # asked for by its name: its address is the root
         st.switch_page(page_of(start), query_params=st.query_params.to_dict())
