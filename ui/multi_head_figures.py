@@ -40,7 +40,7 @@ def head_grid(
     row, column = np.divmod(np.arange(heads), columns)
     tiles = np.full((rows * columns, n + 1, n + 1), np.nan, dtype=np.float32)
     tiles[:heads, :n, :n] = weights
-    maps = dict(
+    maps: dict[str, Any] = dict(
         type="heatmap",
         z=_side_by_side(tiles, rows, columns),
         x=_edges(columns, n, side, side),
@@ -55,7 +55,7 @@ def head_grid(
         places[..., 1], places[..., 2] = np.indices(tiles.shape[1:]) + 1
         maps["customdata"] = _side_by_side(places, rows, columns)
         whose = "head %{customdata[0]}<br>query token %{customdata[1]}<br>key token %{customdata[2]}<br>"
-        maps["hovertemplate"] = whose + str(maps["hovertemplate"])
+        maps["hovertemplate"] = whose + maps["hovertemplate"]
     colours = _colours_of_maps(limit)
     if tiles.size > _NUMBERS_UP_TO:
         maps |= dict(z=_as_bytes(maps["z"], limit), hoverinfo="skip", hovertemplate="")

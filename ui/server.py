@@ -4,6 +4,7 @@ import ctypes
 import gc
 from contextlib import suppress
 
+import numpy  # noqa: F401  only a library that is there can be told to keep to one thread
 import streamlit as st
 from threadpoolctl import threadpool_limits
 
