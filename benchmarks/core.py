@@ -7,6 +7,9 @@ PyTorch's is `nn.MultiheadAttention` as a learner would use it to see the same: 
 with the same weights and must give the same weights and output, which is checked at every size. They are timed in
 turns in one process, so that what else the machine does falls on both alike.
 
+Before the first size, a large array is taken and given back. From then on the C library keeps freed memory; otherwise,
+with 32 heads and more, it is chance which of the two has to ask the system for its pages again in every call.
+
 Both run on one thread, because the app does: it serves many visitors, and a matrix of this size is not worth waking a
 second one. Core does a little more: it refuses wrong input, and returns queries, keys, values and scores too. Its
 scaled and masked scores are not counted; they are computed when somebody asks for them, and PyTorch has none to give.
@@ -94,6 +97,7 @@ def main() -> None:
         torch = None
         print("PyTorch is not installed here: no comparison.")
 
+    np.ones(4_000_000)  # 32 MB, the most after which glibc still keeps what is freed
     print(f"{'n':>4}{'d_model':>9}{'heads':>7}{'core µs':>10}{'PyTorch µs':>12}{'core / PyTorch':>16}")
     ratios = []
     for n, d_model in ((n, d_model) for n in LENGTHS for d_model in WIDTHS):
