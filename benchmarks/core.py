@@ -11,8 +11,8 @@ Before the first size, a large array is taken and given back. From then on the C
 with 32 heads and more, it is chance which of the two has to ask the system for its pages again in every call.
 
 Both run on one thread, because the app does: it serves many visitors, and a matrix of this size is not worth waking a
-second one. Core does a little more: it refuses wrong input, and returns queries, keys, values and scores too. Its
-scaled and masked scores are not counted; they are computed when somebody asks for them, and PyTorch has none to give.
+second one. Core does a little more: it refuses wrong input, and returns queries, keys, values and each head's output
+too. Its scores are not counted: they are computed when somebody asks for them, and PyTorch has none to give.
 
 PyTorch is not needed to run the project. Where it is missing, core is timed alone. To have both:
 

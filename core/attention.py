@@ -22,19 +22,22 @@ class Attention:
     weights = softmax(masked), all (n_q, n_k): row = who looks, column = who is looked at;
     output = weights · values (n_q, d_v).
 
-    The weights were written over scaled and masked, which are computed anew, once, when they are asked for: most who
-    attend do not, and with many heads the memory for them takes longer to get than the numbers in it.
+    The weights were written over scores, scaled and masked, which are computed anew, once, when they are asked for:
+    most callers do not, and with many heads the memory for them takes longer to get than the numbers in it.
     """
 
     queries: Array
     keys: Array
     values: Array
-    scores: Array
     divisor: float
     bias: Array | None
     allowed: Array
     weights: Array
     output: Array
+
+    @cached_property
+    def scores(self) -> Array:
+        return self.queries @ self.keys.mT
 
     @cached_property
     def scaled(self) -> Array:
@@ -67,7 +70,7 @@ def softmax(scores: Array, out: Array | None = None) -> Array:
         raise ValueError("softmax needs scores that are finite or -inf.")
     with np.errstate(over="ignore"):  # a difference beyond the range of floats is -inf, and its exponential 0
         shares = np.subtract(scores, highest, out=out)
-    np.exp(shares, out=shares)  # in place: a new array of this size takes longer than its numbers
+    np.exp(shares, out=shares)
     total = shares.sum(axis=-1, keepdims=True)
     shares /= np.maximum(total, 1.0)  # the highest adds exp(0) = 1; only the total of a row of -inf is below, 0
     return shares
@@ -106,16 +109,16 @@ def scaled_dot_product_attention(
 
     with np.errstate(over="ignore", invalid="ignore"):  # the check below names what overflows
         scores = queries @ keys.mT  # (n_q, d_k) @ (d_k, n_k) -> (n_q, n_k)
-        scaled = scores / divisor
+        scaled = np.divide(scores, divisor, out=scores)  # in place: a new array takes longer than its numbers
         if bias is not None:
-            bias = stretched("bias", matrix("bias", bias), scores.shape)
+            bias = stretched("bias", matrix("bias", bias), scaled.shape)
             scaled = scaled + bias
     all_finite("the scaled scores", scaled)
-    may_look = _mask(allowed, scores.shape)
+    may_look = _mask(allowed, scaled.shape)
     masked = scaled if allowed is None else np.where(may_look, scaled, -np.inf)
     weights = softmax(masked, out=masked)  # each row sums to 1, or to 0 where nothing is allowed
     output = weights @ values  # (n_q, n_k) @ (n_k, d_v) -> (n_q, d_v)
-    return Attention(queries, keys, values, scores, divisor, bias, may_look, weights, output)
+    return Attention(queries, keys, values, divisor, bias, may_look, weights, output)
 
 
 def self_attention(

@@ -110,9 +110,11 @@ def test_stages_follow_from_each_other() -> None:
 def test_stages_that_are_computed_when_asked_for_are_those_the_weights_came_from(
     bias: np.ndarray | None, allowed: np.ndarray | None, dtype: type
 ) -> None:
-    queries, keys, values = (normal(2, 4, 3, seed=seed).astype(dtype) for seed in (1, 2, 3))
+    queries, keys, values = [normal(2, 4, 3, seed=seed).astype(dtype) for seed in (1, 2, 3)]
     result = scaled_dot_product_attention(queries, keys, values, allowed, temperature=0.3, bias=bias)
-    scaled = queries @ keys.swapaxes(-1, -2) / (3**0.5 * 0.3) + (0 if bias is None else bias)
+    scores = queries @ keys.swapaxes(-1, -2)
+    scaled = scores / (3**0.5 * 0.3) + (0 if bias is None else bias)
+    np.testing.assert_array_equal(result.scores, scores)
     np.testing.assert_allclose(result.scaled, scaled, rtol=1e-5 if dtype == np.float32 else 1e-12)
     np.testing.assert_array_equal(result.masked, np.where(result.allowed, result.scaled, -np.inf))
     np.testing.assert_array_equal(result.weights, softmax(result.masked))
