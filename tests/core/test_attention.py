@@ -110,7 +110,7 @@ def test_stages_follow_from_each_other() -> None:
 def test_stages_that_are_computed_when_asked_for_are_those_the_weights_came_from(
     bias: np.ndarray | None, allowed: np.ndarray | None, dtype: type
 ) -> None:
-    queries, keys, values = [normal(2, 4, 3, seed=seed).astype(dtype) for seed in (1, 2, 3)]
+    queries, keys, values = np.stack([normal(2, 4, 3, seed=seed) for seed in (1, 2, 3)]).astype(dtype)
     result = scaled_dot_product_attention(queries, keys, values, allowed, temperature=0.3, bias=bias)
     scores = queries @ keys.swapaxes(-1, -2)
     scaled = scores / (3**0.5 * 0.3) + (0 if bias is None else bias)
