@@ -3,11 +3,16 @@
     python -m benchmarks.core --help
 
 PyTorch's is `nn.MultiheadAttention` as a learner would use it to see the same: the weights of every head
-(need_weights=True, average_attn_weights=False), no biases, no gradients, in float64, as core computes. Both take the
-same weights and must give the same weights and output, which is checked at every size. They are timed in turns in one
-process; PyTorch gets the number of threads that it chooses by itself, and one thread, and the faster counts.
+(need_weights=True, average_attn_weights=False), no biases, no gradients, in inference mode. Both compute in float64
+with the same weights and must give the same weights and output, which is checked at every size. They are timed in
+turns in one process, so that what else the machine does falls on both alike.
 
-Core returns more: queries, keys, values, scores, scaled and masked scores too.
+Before the first size, a large array is taken and given back. From then on the C library keeps freed memory; otherwise,
+with 32 heads and more, it is chance which of the two has to ask the system for its pages again in every call.
+
+Both run on one thread, because the app does: it serves many visitors, and a matrix of this size is not worth waking a
+second one. Core does a little more: it refuses wrong input, and returns queries, keys, values and each head's output
+too. Its scores are not counted: they are computed when somebody asks for them, and PyTorch has none to give.
 
 PyTorch is not needed to run the project. Where it is missing, core is timed alone. To have both:
 
@@ -16,11 +21,14 @@ PyTorch is not needed to run the project. Where it is missing, core is timed alo
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
 from statistics import median
 from time import perf_counter
 from typing import Any
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # read when numpy is loaded
 
 import numpy as np
 
@@ -28,7 +36,6 @@ from core import draws
 from core.multi_head import MultiHead, attend, random_heads
 
 LENGTHS, WIDTHS = (2, 8, 16, 32, 64), (4, 8, 16, 32, 64)
-TOLERANCE = 1.25  # --check: machines are noisy
 
 Forward = Callable[[], Any]
 
@@ -80,14 +87,17 @@ def microseconds(forwards: dict[str, Forward], rounds: int) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.core", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--rounds", type=int, default=100, help="timed calls of each at each size (default 100)")
-    parser.add_argument("--check", action="store_true", help="exit with 1 where core is slower by more than 25 %%")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if core is slower at any size")
     arguments = parser.parse_args()
     try:
         import torch
+
+        torch.set_num_threads(1)
     except ImportError:
         torch = None
         print("PyTorch is not installed here: no comparison.")
 
+    np.ones(4_000_000)  # 32 MB, the most after which glibc still keeps what is freed
     print(f"{'n':>4}{'d_model':>9}{'heads':>7}{'core µs':>10}{'PyTorch µs':>12}{'core / PyTorch':>16}")
     ratios = []
     for n, d_model in ((n, d_model) for n in LENGTHS for d_model in WIDTHS):
@@ -99,19 +109,15 @@ def main() -> None:
                 continue
             theirs = in_torch(torch, n, d_model, heads)
             check_agreement(core(), theirs(), f"n {n}, d_model {d_model}, {heads} heads")
-            measured = []
-            for threads in sorted({1, torch.get_num_threads()}):
-                torch.set_num_threads(threads)
-                measured.append(microseconds({"core": core, "PyTorch": theirs}, arguments.rounds))
-            ours, fastest = (min(times[name] for times in measured) for name in ("core", "PyTorch"))
-            ratios.append(ours / fastest)
-            print(line + f"{ours:>10.0f}{fastest:>12.0f}{ratios[-1]:>16.2f}", flush=True)
+            times = microseconds({"core": core, "PyTorch": theirs}, arguments.rounds)
+            ratios.append(times["core"] / times["PyTorch"])
+            print(line + f"{times['core']:>10.0f}{times['PyTorch']:>12.0f}{ratios[-1]:>16.2f}", flush=True)
     if ratios:
         slower = sum(ratio > 1 for ratio in ratios)
         print(f"\nmedian ratio {median(ratios):.2f}, largest {max(ratios):.2f}")
         print(f"core is slower at {slower} of {len(ratios)} sizes")
         print(f"PyTorch {torch.__version__}")
-    if arguments.check and ratios and max(ratios) > TOLERANCE:
+    if arguments.check and ratios and max(ratios) > 1:
         sys.exit(1)
 
 

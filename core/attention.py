@@ -4,11 +4,12 @@ Vaswani et al. 2017, "Attention Is All You Need", equation 1.
 """
 
 from dataclasses import dataclass
-from math import sqrt
+from functools import cached_property
+from math import isfinite, sqrt
 
 import numpy as np
 
-from core.checks import Array, at_least, matrix, numbers, positive, projection, same, stretched
+from core.checks import Array, all_finite, at_least, matrix, numbers, positive, projection, same, stretched
 
 
 @dataclass(frozen=True)
@@ -16,30 +17,46 @@ class Attention:
     """Every stage of one attention computation; a head axis, where there is one, comes first in all of them.
 
     queries (n_q, d_k), keys (n_k, d_k), values (n_k, d_v);
-    scores = queries · keysᵀ, scaled = scores / (√d_k · temperature) + bias,
+    scores = queries · keysᵀ, scaled = scores / divisor + bias, where divisor = √d_k · temperature,
     masked = scaled with -inf where not allowed (`allowed` is True where a query may look),
     weights = softmax(masked), all (n_q, n_k): row = who looks, column = who is looked at;
     output = weights · values (n_q, d_v).
+
+    The weights were written over scores, scaled and masked, which are computed anew, once, when they are asked for:
+    most callers do not, and with many heads the memory for them takes longer to get than the numbers in it.
     """
 
     queries: Array
     keys: Array
     values: Array
-    scores: Array
-    scaled: Array
+    divisor: float
+    bias: Array | None
     allowed: Array
-    masked: Array
     weights: Array
     output: Array
 
+    @cached_property
+    def scores(self) -> Array:
+        return self.queries @ self.keys.mT
 
-def softmax(scores: Array) -> Array:
+    @cached_property
+    def scaled(self) -> Array:
+        scaled = self.scores / self.divisor
+        return scaled if self.bias is None else scaled + self.bias
+
+    @cached_property
+    def masked(self) -> Array:
+        return np.where(self.allowed, self.scaled, -np.inf)
+
+
+def softmax(scores: Array, out: Array | None = None) -> Array:
     """Softmax over the last axis, stable for any finite score.
 
     A row in which everything is -inf (nothing may be looked at) becomes a row of zeros, not NaN.
 
     Args:
         scores: (..., n), finite or -inf.
+        out: the array to write into, as in numpy; it may be `scores` itself.
 
     Raises:
         ValueError: no scores, NaN or +inf.
@@ -47,14 +64,15 @@ def softmax(scores: Array) -> Array:
     scores = numbers("scores", scores)
     if scores.ndim == 0 or scores.size == 0:
         raise ValueError(f"softmax needs at least one score and got shape {scores.shape}.")
-    highest = scores.max(axis=-1, keepdims=True)
-    if not (highest < np.inf).all():
+    lowest = np.finfo(scores.dtype).min  # of a row of -inf: a number that can be subtracted
+    highest = scores.max(axis=-1, keepdims=True, initial=lowest)
+    if not isfinite(highest.max()):
         raise ValueError("softmax needs scores that are finite or -inf.")
     with np.errstate(over="ignore"):  # a difference beyond the range of floats is -inf, and its exponential 0
-        shares = scores - np.where(highest > -np.inf, highest, 0.0)
-        np.exp(shares, out=shares)  # in place: a new array of this size takes longer than its numbers
+        shares = np.subtract(scores, highest, out=out)
+    np.exp(shares, out=shares)
     total = shares.sum(axis=-1, keepdims=True)
-    shares /= np.where(total > 0, total, 1.0)
+    shares /= np.maximum(total, 1.0)  # the highest adds exp(0) = 1; only the total of a row of -inf is below, 0
     return shares
 
 
@@ -90,15 +108,17 @@ def scaled_dot_product_attention(
     divisor = (sqrt(queries.shape[-1]) if scaling else 1.0) * positive("temperature", temperature)
 
     with np.errstate(over="ignore", invalid="ignore"):  # the check below names what overflows
-        scores = queries @ keys.swapaxes(-1, -2)  # (n_q, d_k) @ (d_k, n_k) -> (n_q, n_k)
-        scaled = scores / divisor
+        scores = queries @ keys.mT  # (n_q, d_k) @ (d_k, n_k) -> (n_q, n_k)
+        scaled = np.divide(scores, divisor, out=scores)  # in place: a new array takes longer than its numbers
         if bias is not None:
-            scaled = scaled + stretched("bias", matrix("bias", bias), scores.shape)
-    matrix("the scaled scores", scaled)
-    masked = scaled if allowed is None else np.where(_mask(allowed, scores.shape), scaled, -np.inf)
-    weights = softmax(masked)  # each row sums to 1, or to 0 where nothing is allowed
+            bias = stretched("bias", matrix("bias", bias), scaled.shape)
+            scaled = scaled + bias
+    all_finite("the scaled scores", scaled)
+    may_look = _mask(allowed, scaled.shape)
+    masked = scaled if allowed is None else np.where(may_look, scaled, -np.inf)
+    weights = softmax(masked, out=masked)  # each row sums to 1, or to 0 where nothing is allowed
     output = weights @ values  # (n_q, n_k) @ (n_k, d_v) -> (n_q, d_v)
-    return Attention(queries, keys, values, scores, scaled, _mask(allowed, scores.shape), masked, weights, output)
+    return Attention(queries, keys, values, divisor, bias, may_look, weights, output)
 
 
 def self_attention(
@@ -201,7 +221,7 @@ def strongest(weights: Array) -> Array:
 
 def _mask(allowed: Array | None, shape: tuple[int, ...]) -> Array:
     if allowed is None:
-        return np.broadcast_to(np.True_, shape)
+        return np.ones(shape, dtype=bool)
     allowed = np.asarray(allowed)
     if allowed.dtype != bool:
         raise ValueError(f"allowed must hold True and False, not {allowed.dtype}.")

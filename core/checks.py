@@ -6,7 +6,7 @@ import numpy as np
 
 Array = np.ndarray
 
-_SMALL = 10_000  # numbers: for more, np.dot would wake threads, which on a busy machine takes long
+_SMALL = 10_000  # numbers: for more, np.vdot would wake threads, which on a busy machine takes long
 
 
 def numbers(name: str, values: Array | float) -> Array:
@@ -36,7 +36,18 @@ def matrix(name: str, values: Array, axes: int | None = None) -> Array:
         raise ValueError(f"{name} needs {axes or 'at least 2'} axes and has shape {array.shape}.")
     if 0 in array.shape:
         raise ValueError(f"{name} is empty: its shape is {array.shape}.")
-    return _finite(name, array)
+    return all_finite(name, array)
+
+
+def all_finite(name: str, array: Array) -> Array:
+    """Return `array`, of floats, if it holds neither NaN nor infinity; raise a ValueError otherwise."""
+    # The sum of squares is quick to take, and finite if all are, save for huge ones.
+    if array.size <= _SMALL and isfinite(np.vdot(array, array)):
+        return array
+    if not np.isfinite(array).all():
+        count = np.count_nonzero(~np.isfinite(array))
+        raise ValueError(f"{name} must hold finite numbers, but {count} of its {array.size} are not.")
+    return array
 
 
 def projection(name: str, values: Array, width: int) -> Array:
@@ -58,7 +69,7 @@ def vector(name: str, values: Array | float, width: int) -> Array | float:
     """
     if isinstance(values, float) and isfinite(values):
         return values
-    array = _finite(name, numbers(name, values))
+    array = all_finite(name, numbers(name, values))
     if array.shape not in ((), (width,)):
         raise ValueError(f"{name} has shape {array.shape} and needs {width} numbers.")
     return values
@@ -81,14 +92,14 @@ def same(left_name: str, left: object, right_name: str, right: object) -> None:
 
 def at_least(name: str, value: int, low: int) -> int:
     """Return `value` if it is a whole number not below `low`; raise a ValueError otherwise."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
         raise ValueError(f"{name} must be a whole number of at least {low}, not {value}.")
     return int(value)
 
 
 def finite(name: str, value: float) -> float:
     """Return `value` if it is a finite number; raise a ValueError otherwise."""
-    if not isinstance(value, int | float | np.integer | np.floating) or not isfinite(value):
+    if not isinstance(value, (int, float, np.integer, np.floating)) or not isfinite(value):
         raise ValueError(f"{name} must be a finite number, not {value}.")
     return float(value)
 
@@ -110,15 +121,3 @@ def divides(heads: int, d_model: int) -> int:
     if at_least("d_model", d_model, 1) % heads:
         raise ValueError(f"d_model {d_model} is not divisible by {heads} heads.")
     return d_model // heads
-
-
-def _finite(name: str, array: Array) -> Array:
-    if array.size <= _SMALL:  # the sum of squares is quick to take, and finite if all are, save for huge ones
-        flat = array.ravel()
-        with np.errstate(over="ignore", invalid="ignore"):
-            if isfinite(np.dot(flat, flat)):
-                return array
-    if not np.isfinite(array).all():
-        count = np.count_nonzero(~np.isfinite(array))
-        raise ValueError(f"{name} must hold finite numbers, but {count} of its {array.size} are not.")
-    return array

@@ -48,6 +48,15 @@ def test_softmax_of_a_row_without_anything_allowed_is_zeros() -> None:
     np.testing.assert_array_equal(softmax(np.array([[-np.inf, -np.inf], [-np.inf, 3.0]])), [[0, 0], [0, 1]])
 
 
+def test_softmax_writes_where_it_is_told() -> None:
+    scores = normal(3, 4)
+    copy = scores.copy()
+    expected = softmax(scores)
+    np.testing.assert_array_equal(scores, copy)
+    assert softmax(scores, out=scores) is scores
+    np.testing.assert_array_equal(scores, expected)
+
+
 def test_softmax_does_not_change_when_all_scores_move_together() -> None:
     scores = normal(3, 4)
     np.testing.assert_allclose(softmax(scores + 123.0), softmax(scores), rtol=1e-12)
@@ -93,6 +102,23 @@ def test_stages_follow_from_each_other() -> None:
     assert np.isneginf(result.masked[~result.allowed]).all()
     np.testing.assert_array_equal(result.weights, softmax(result.masked))
     np.testing.assert_array_equal(result.output, result.weights @ result.values)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("allowed", [None, causal_mask(4), np.zeros((4, 4), dtype=bool)])
+@pytest.mark.parametrize("bias", [None, 3 * normal(4, 4, seed=4)])
+def test_stages_that_are_computed_when_asked_for_are_those_the_weights_came_from(
+    bias: np.ndarray | None, allowed: np.ndarray | None, dtype: type
+) -> None:
+    queries, keys, values = np.stack([normal(2, 4, 3, seed=seed) for seed in (1, 2, 3)]).astype(dtype)
+    result = scaled_dot_product_attention(queries, keys, values, allowed, temperature=0.3, bias=bias)
+    scores = queries @ keys.swapaxes(-1, -2)
+    scaled = scores / (3**0.5 * 0.3) + (0 if bias is None else bias)
+    np.testing.assert_array_equal(result.scores, scores)
+    np.testing.assert_allclose(result.scaled, scaled, rtol=1e-5 if dtype == np.float32 else 1e-12)
+    np.testing.assert_array_equal(result.masked, np.where(result.allowed, result.scaled, -np.inf))
+    np.testing.assert_array_equal(result.weights, softmax(result.masked))
+    assert result.masked.dtype == result.weights.dtype
 
 
 def test_scale_is_the_root_of_the_key_width() -> None:
