@@ -11,7 +11,7 @@ from ui.page_controls import CONTROLS
 
 page.start(
     "hand_out",
-    "Makes a link that opens a page as you want your class to see it. All that it says stands in the link; "
+    "Makes a link that opens a page as you want your class to see it. What you choose here stands in that link alone; "
     "nothing is stored anywhere.",
 )
 settings = controls.open_page("hand_out", CONTROLS["hand_out"])
@@ -20,7 +20,7 @@ st.header("1. The page and its settings")
 settings.draw("page")
 entry = next(entry for entry in navigation.ENTRIES if entry.title == settings.page)
 declared = [control for control in CONTROLS[entry.name] if isinstance(control, Control)]
-wanted = controls.chosen_on(declared)
+wanted, fixed = controls.chosen_on(entry.name, declared)
 st.markdown("The link brings these settings along. They are as you left them on the page; change them there.")
 st.page_link(navigation.page_of(entry), label=f"Set them on the page {entry.title}", icon=entry.icon)
 offered = {control.name: control for control in declared if control.drawn(wanted)}
@@ -32,10 +32,27 @@ def label(name: str) -> str:
 
 
 st.header("2. What the class may change")
-st.markdown("A locked control shows its value and cannot be moved. A hidden one is not shown, and keeps its value too.")
-locked = st.multiselect("Locked", offered, format_func=label, key="hand_out_locked", placeholder="None is locked")
+st.markdown(
+    "A locked control shows its value and cannot be moved. A hidden one is not shown, and keeps its value too. "
+    "Lock what it depends on as well: heads, for one, must divide d_model, and where d_model moves on they give way."
+)
+locked = st.multiselect(
+    "Locked",
+    offered,
+    [name for name in fixed.locked if name in offered],
+    format_func=label,
+    key=f"hand_out_locked_{entry.name}",
+    placeholder="None is locked",
+)
 free = [name for name in offered if name not in locked]
-hidden = st.multiselect("Hidden", free, format_func=label, key="hand_out_hidden", placeholder="None is hidden")
+hidden = st.multiselect(
+    "Hidden",
+    free,
+    [name for name in fixed.hidden if name in free],
+    format_func=label,
+    key=f"hand_out_hidden_{entry.name}",
+    placeholder="None is hidden",
+)
 
 st.header("3. How it opens")
 presented = st.toggle(

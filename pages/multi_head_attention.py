@@ -216,6 +216,7 @@ if page.section("What each head looks at"):
         multi_head_figures.statistics_chart(found, uniform, labels),
         key="head_statistics",
         alt=f"Five statistics of {heads} heads. {multi_head_words.distance_finding(found, labels)}",
+        tables=lambda: {"Statistics of every head": statistics},
     )
     page.findings(multi_head_words.distance_finding(found, labels))
     page.table(statistics, alt="Statistics of every head")

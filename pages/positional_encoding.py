@@ -200,7 +200,7 @@ def draw_shuffle() -> None:
     table = draws.position_table(len(words), d_model, seed)
     results = {name: attend(kind, table, causal=causal) for name, (kind, causal) in cases.items()}
     backwards = positional.changes_nothing(rows, order[::-1])
-    for place, column in enumerate(st.columns(len(cases))):
+    for place, column in enumerate(page.columns(len(cases))):
         name, result = list(results.items())[place]
         finding = said.moved(result, shuffled, mirrored_alibi=cases[name] == ("alibi", False) and backwards)
         with column:

@@ -54,7 +54,7 @@ if page.section():
     page.findings(
         words.strongest_link(weights, queries, keys),
         words.row_sums(weights),
-        f"The framed row, token {words.token(queries[row])}, is worked out below.",
+        f"The framed row, token {words.token(queries[row])}, is worked out under “One row, checked by hand”.",
     )
     page.random_weights()
 
@@ -131,7 +131,7 @@ def draw_stage(stage: str) -> None:
             charts = {"output": rows_of(result.output, y=queries, y_title="query token")}
     st.markdown(f"**{STAGES.index(stage) + 1}. {stage.capitalize()}.** {text}")
     st.latex(latex)
-    for column, (name, chart) in zip(st.columns(len(charts)), charts.items(), strict=True):
+    for column, (name, chart) in zip(page.columns(len(charts)), charts.items(), strict=True):
         with column:
             page.figure(chart, key=f"stage_{name}", alt=f"{stage.capitalize()}: the matrix {name}.")
 

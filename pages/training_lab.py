@@ -142,7 +142,8 @@ if asked != wanted or "training_lab_train" not in st.session_state:
 
 # The task, and what can be done
 task = TASKS[first.task]
-st.markdown(f"**The task:** {training_words.ABOUT[task.name]} {task.shows}")
+if controls.shown_as().present <= 1:
+    st.markdown(f"**The task:** {training_words.ABOUT[task.name]} {task.shows}")
 with st.container(horizontal=True, vertical_alignment="center"):
     done = all(run.finished for run in runs)
     st.button(

@@ -41,7 +41,7 @@ dimensions = [str(i) for i in range(1, d_model + 1)]
 
 # The block with all its sizes
 if page.section():
-    left, right = (st.container(), st.container()) if page.presenting() else st.columns([3, 2])
+    left, right = page.columns([3, 2])
     with left:
         page.figure(
             block_figures.block_diagram(n, d_model, d_ff, kind, blocks=blocks),

@@ -90,6 +90,24 @@ def test_nothing_moves_a_locked_control() -> None:
     assert at.slider(key="d_model").value == 32
 
 
+def test_a_locked_control_that_finds_no_room_says_so_and_comes_back() -> None:
+    at = open_page("multi_head_attention", lock="heads", heads="5", d_model="10")
+    at.slider(key="d_model").set_value(14).run()
+    assert "Attention heads: 7 (locked)" in texts(at)
+    assert "5 heads do not divide d_model 14: showing 7." in texts(at)
+    at.slider(key="d_model").set_value(20).run()
+    assert "Attention heads: 5 (locked)" in texts(at)
+    assert "do not divide" not in texts(at)
+
+
+def test_a_page_that_was_handed_out_is_handed_on_with_its_locks() -> None:
+    at = open_page("self_attention", lock="d_model", hide="seed", d_model="8")
+    assert "Hand this page out" not in [link.proto.label for link in at.get("page_link")]
+    go_to(at, "hand_out")
+    assert at.multiselect(key="hand_out_locked_self_attention").value == ["d_model"]
+    assert "lock=d_model&hide=seed" in at.code[0].value
+
+
 def test_a_locked_sentence_is_shown_as_typed() -> None:
     at = open_page("self_attention", lock="sentence", sentence="<b>a</b> $x$ *y*")
     assert "Sentence: <b>a</b> $x$ *y* (locked)" in [text.value for text in at.text]
@@ -191,8 +209,8 @@ def test_a_link_that_is_handed_out_opens_as_it_says() -> None:
     at.switch_page("pages/hand_out.py")
     at.query_params["page"] = "Self-attention"
     at.run()
-    at.multiselect(key="hand_out_locked").set_value(["d_model", "sentence"]).run()
-    at.multiselect(key="hand_out_hidden").set_value(["seed"]).run()
+    at.multiselect(key="hand_out_locked_self_attention").set_value(["d_model", "sentence"]).run()
+    at.multiselect(key="hand_out_hidden_self_attention").set_value(["seed"]).run()
     at.toggle(key="hand_out_questions").set_value(False).run()
     at.toggle(key="hand_out_present").set_value(True).run()
     assert not at.exception
@@ -216,7 +234,7 @@ def test_a_link_that_is_handed_out_opens_as_it_says() -> None:
 
 def test_what_is_locked_cannot_be_hidden_too_and_the_teachers_own_page_is_free() -> None:
     at = open_page("hand_out", page="Transformer block")
-    at.multiselect(key="hand_out_locked").set_value(["blocks"]).run()
-    assert "Stacked blocks" not in at.multiselect(key="hand_out_hidden").options
+    at.multiselect(key="hand_out_locked_transformer_block").set_value(["blocks"]).run()
+    assert "Stacked blocks" not in at.multiselect(key="hand_out_hidden_transformer_block").options
     go_to(at, "transformer_block")
     assert "blocks" in names_of_widgets(at)

@@ -14,7 +14,7 @@ A page lists its controls; `open_page` draws them and returns the settings, whic
 """
 
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -279,18 +279,21 @@ def present(section: int) -> None:
     memory.handout = replace(memory.handout, present=section)
 
 
-def chosen_on(controls: Iterable[Control | str]) -> Settings:
-    """The settings with which a page of these controls would open now."""
-    return resolve([control for control in controls if isinstance(control, Control)], _memory().chosen)
+def chosen_on(page: str, controls: Iterable[Control]) -> tuple[Settings, Fixed]:
+    """The settings with which a page of these controls would open now, and what a link has fixed on it."""
+    memory = _memory()
+    fixed = memory.fixed.get(page, Fixed())
+    return resolve(controls, memory.chosen | fixed.values), fixed
 
 
 def _draw(control: Control, settings: Settings) -> None:
     """Draw one control, showing its value in `settings`."""
-    memory, name, value = _memory(), control.name, settings.values[control.name]
+    memory, name = _memory(), control.name
     if not control.applies(settings) or name in memory.handout.hidden:
         return
     if name in memory.handout.locked:
         st.text(f"{control.told(settings)} (locked)")
+        _say_what_is_not_shown(control, settings, memory.fixed[memory.page].values)
         return
     slides = control.slides and live_slider.can_be_drawn()
     if isinstance(control, Dependent) and not slides:
@@ -315,12 +318,17 @@ def _draw(control: Control, settings: Settings) -> None:
             st.rerun()
     else:
         _draw_widget(control, settings)
-    wanted = settings.wanted[name]
-    if name in memory.chosen and not same(wanted, value):
-        st.caption(f"{control.problem(wanted, settings)}: {control.showing(value)}.")
+    _say_what_is_not_shown(control, settings, memory.chosen)
     if isinstance(control, Sentence) and settings.sentences[name].left_out:
         found = settings.sentences[name]
         st.caption(f"The first {len(found.tokens)} tokens are used; {found.left_out:,} are left out.")
+
+
+def _say_what_is_not_shown(control: Control, settings: Settings, asked: Mapping[str, Any]) -> None:
+    """Where the other controls leave no room for what was asked for: what is shown instead, and why."""
+    wanted, value = settings.wanted[control.name], settings.values[control.name]
+    if control.name in asked and not same(wanted, value):
+        st.caption(f"{control.problem(wanted, settings)}: {control.showing(value)}.")
 
 
 def _slide(control: Control) -> None:
@@ -412,9 +420,10 @@ def teaching_buttons() -> None:
             args=(1,),
             width="stretch",
         )
-        page = navigation.entry(_memory().page).title
-        to, icon = navigation.page_of(navigation.HAND_OUT), navigation.HAND_OUT.icon
-        st.page_link(to, label="Hand this page out", icon=icon, query_params={"page": page})
+        if not shown_as().fixed:  # a page that was handed out itself stays as it was
+            page = navigation.entry(_memory().page).title
+            to, icon = navigation.page_of(navigation.HAND_OUT), navigation.HAND_OUT.icon
+            st.page_link(to, label="Hand this page out", icon=icon, query_params={"page": page})
 
 
 def _next_seed() -> None:

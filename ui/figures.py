@@ -358,7 +358,8 @@ def enlarged(figure: Figure) -> Figure:
     spec = _larger_type(figure.to_plotly_json())
     layout = spec["layout"]
     height = layout["height"]
-    larger = min(1.25 * height, 560) if "coloraxis" in layout else 1.25 * height  # maps have room for larger type
+    one_map = "coloraxis" in layout and len(layout.get("annotations", ())) <= 1
+    larger = min(1.25 * height, 560) if one_map else 1.25 * height  # a map has room for larger type
     layout["height"] = max(height, round(larger), 430)
     layout["margin"] |= {side: round(1.25 * layout["margin"][side]) for side in ("t", "b")}
     return Figure(spec)

@@ -11,7 +11,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from ui import controls, figure_tables, figures, handout, navigation, scripts
+from ui import controls, figure_tables, figures, handout, navigation, page_keys, scripts
 from ui import take_away_files as files
 from ui.control_kinds import Settings
 from ui.scripts.writing import notebook
@@ -22,6 +22,8 @@ _STYLE = """<style>
     fill: currentColor !important;
 }
 .js-plotly-plot .heatmap-label [style*="fill: rgb(68, 68, 68)"] { fill: black !important; }
+[data-testid="stMetricValue"] { font-size: 1.75rem; }
+[data-testid="stMetricValue"] * { overflow: visible !important; text-overflow: clip !important; }
 [data-testid="stCaptionContainer"] { color: inherit !important; opacity: 0.85; }
 .katex-display { overflow: hidden !important; }
 [data-testid="stMain"] a:focus-visible { outline: 3px solid currentColor; outline-offset: 2px; }
@@ -31,7 +33,8 @@ _STYLE = """<style>
     .js-plotly-plot .textpoint text { font-size: 12px !important; }
 }
 [data-testid="stMainBlockContainer"] { max-width: 1180px; }
-@media screen { .st-key-settings_in_print { display: none !important; } }
+[data-testid="stLayoutWrapper"]:has(> .st-key-page_keys) { display: none; }
+@media screen { [data-testid="stLayoutWrapper"]:has(> .st-key-settings_in_print) { display: none; } }
 @media print {
     @page { margin: 10mm; }
     /* What is at most 1,010 pixels wide on a screen (1,180 without the padding) fits on a sheet of A4 or Letter. */
@@ -40,6 +43,7 @@ _STYLE = """<style>
         position: static !important; display: block !important; height: auto !important; overflow: visible !important;
     }
     [data-testid="stSidebar"], [data-testid="stHeader"], .st-key-way_on, .st-key-controls_beside, .modebar, hr, button,
+    .live-slider,
     .st-key-predict_section,
     [data-testid="stMain"] :is(
         [data-testid="stSlider"], [data-testid="stButtonGroup"], [data-testid="stCheckbox"], [data-testid="stExpander"],
@@ -60,6 +64,7 @@ _STYLE = """<style>
 
 # For the projector: type for the last row, the controls at the right of the pictures, the way on at the foot.
 _PRESENTING = """<style>
+@media screen {
 html { font-size: 22px !important; }
 [data-testid="stHeader"] { background: none !important; }
 [data-testid="stMainBlockContainer"] { padding: 0.7rem 14.5rem 3.5rem 1rem !important; max-width: none !important; }
@@ -82,10 +87,15 @@ html { font-size: 22px !important; }
     html { font-size: 18px !important; }
     [data-testid="stMainBlockContainer"] { padding-right: 1rem !important; }
     .st-key-controls_beside { position: static !important; width: 100% !important; }
+    [data-testid="stLayoutWrapper"]:has(> .st-key-controls_beside) { order: 1; }
 }
+}
+/* A presented figure is as wide as the screen leaves it. */
+@media print { [data-testid="stMainBlockContainer"] { zoom: 0.45 !important; } }
 </style>"""
 _LATER_SECTION = "<style>.st-key-what_is_seen { display: none; }</style>"
 
+_TO_TOP = "to_top"  # in the session state: how often the page was asked to begin at its top
 _ROWS_SHOWN = 16
 _PAUSE = 0.02  # seconds: longer than the server takes to send a figure
 _PATIENCE = 0.2  # seconds: while a slider is dragged, its next move comes sooner
@@ -143,6 +153,7 @@ def section(heading: str | None = None, stages: Stages | None = None) -> bool:
     sections.append((heading, stages))
     if len(sections) == 1:
         st.set_page_config(initial_sidebar_state="collapsed" if presenting() else "auto")
+        page_keys.listen(f"{controls.address()[0]} {controls.shown_as().present} {st.session_state.get(_TO_TOP, 0)}")
         if presenting():
             st.html(_PRESENTING + _LATER_SECTION * (controls.shown_as().present > 1))
     if controls.shown_as().present not in (0, len(sections)):
@@ -150,6 +161,18 @@ def section(heading: str | None = None, stages: Stages | None = None) -> bool:
     if heading:
         st.header(heading)
     return True
+
+
+def go_to_top() -> None:
+    """Show the page from its top when it is drawn next. From a button's callback."""
+    st.session_state[_TO_TOP] = st.session_state.get(_TO_TOP, 0) + 1
+
+
+def columns(shares: int | Sequence[int]) -> Sequence[DeltaGenerator]:
+    """Places side by side; one below the other while presenting, where each is to be large."""
+    if presenting():
+        return [st.container() for _ in range(shares if isinstance(shares, int) else len(shares))]
+    return st.columns(shares)
 
 
 def figure(

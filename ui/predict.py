@@ -17,6 +17,7 @@ from core.checks import Array
 from ui import controls, figures, page
 
 QUESTIONS = 3  # on every page
+LARGEST = 10**12  # number that can be answered
 KEPT = 500  # answers in a session, the oldest go first; the key of each holds a link, 2 KB at the most
 _ANSWERS = "predictions"  # in the session state: `Given` by page, question and settings
 # Controls that choose what of the page is looked at. They change no question.
@@ -105,7 +106,9 @@ class Number(Question):
 
     def draw(self, label: str, key: str) -> None:
         step = 1 if self.decimals == 0 else 10.0**-self.decimals
-        st.number_input(label, value=None, step=step, format=f"%.{self.decimals}f", placeholder="…", key=key)
+        form = f"%.{self.decimals}f" if self.decimals else "%d"
+        most = LARGEST if self.decimals == 0 else float(LARGEST)
+        st.number_input(label, -most, most, value=None, step=step, format=form, placeholder="…", key=key)
 
     def accepts(self, answer: float, solution: Solution) -> bool:
         return any(abs(answer - right) <= self.tolerance + 1e-9 for right in solution.right)
@@ -156,7 +159,10 @@ def offer(questions: Callable[[], Sequence[Question]]) -> None:
     if not box.open:
         return
     with box:
-        st.markdown("Answer before you look. Other settings make other questions. Your answers stay in this tab.")
+        st.markdown(
+            "Answer before you look. Other settings make other questions. Your answers stay here until the page is "
+            "loaded anew, and nothing is sent anywhere else."
+        )
         for place, question in enumerate(questions(), start=1):
             _draw(question, place)
 
@@ -210,6 +216,8 @@ def _take(question: Question, at: tuple[str, str, str], key: str) -> None:
 def _show(sets: Mapping[str, Any]) -> None:
     for name, value in sets.items():
         controls.choose(name, value)
+    page.go_to_top()
+    st.toast("The page shows it now, from its top on. These settings have questions of their own.")
 
 
 def _here(question: Question) -> tuple[str, str, str]:

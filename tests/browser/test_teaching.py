@@ -7,6 +7,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenPage
+from tests.browser.harness import Visit
 from tests.browser.reading import CONCEPTS, charts
 from ui.navigation import Entry
 
@@ -16,6 +17,20 @@ SMALL_TYPE = """() => [...document.querySelectorAll('.js-plotly-plot svg text')]
     .map(text => `${text.textContent}: ${getComputedStyle(text).fontSize}`)
 """
 PRINTED_WIDTH = 718  # of A4 between margins of 10 mm, in CSS pixels; Letter is wider
+
+
+def press_until(visit: Visit, key: str, place: str) -> int:
+    """Press a key until the bar at the foot says so; how many times that took."""
+    for times in range(1, 8):
+        visit.page.keyboard.press(key)
+        visit.settle()
+        if visit.page.locator(".st-key-way_on").get_by_text(place).count():
+            return times
+    raise AssertionError(f"{key} does not lead to {place}")
+
+
+def at_top(visit: Visit) -> bool:
+    return visit.page.get_by_test_id("stMain").evaluate("main => main.scrollTop") == 0
 
 
 def test_keys_present_a_page_section_by_section(open_page: OpenPage) -> None:
@@ -32,17 +47,18 @@ def test_keys_present_a_page_section_by_section(open_page: OpenPage) -> None:
     visit.settle()
     assert charts(visit)["map"] != before
 
-    page.keyboard.press("PageDown")
-    visit.settle()
+    assert press_until(visit, "PageDown", "2 of") <= 2
     expect(page.get_by_role("heading", level=2)).to_have_text("One row, checked by hand")
-    for stage in ("inputs", "projections"):
-        page.keyboard.press("PageDown")
-        visit.settle()
-        expect(page.get_by_role("radio", name=stage)).to_be_checked()
-    page.keyboard.press("PageUp")
-    visit.settle()
+    assert at_top(visit)
+    assert press_until(visit, "PageDown", "3 of") >= 2  # the section is longer than the screen
     expect(page.get_by_role("radio", name="inputs")).to_be_checked()
-    page.keyboard.press("p")
+    press_until(visit, "PageDown", "4 of")
+    expect(page.get_by_role("radio", name="projections")).to_be_checked()
+    assert at_top(visit)
+    press_until(visit, "PageUp", "3 of")
+    expect(page.get_by_role("radio", name="inputs")).to_be_checked()
+    page.get_by_role("slider", name="Sequence length").focus()
+    page.keyboard.press("p")  # from a slider too
     visit.settle()
     expect(page.get_by_test_id("stSidebar")).to_be_in_viewport()
     assert "present" not in page.url
@@ -59,7 +75,7 @@ def test_all_type_of_a_presented_page_can_be_read_from_the_last_row(open_page: O
         following = visit.page.get_by_role("button", name="Next", exact=False).last
         if following.is_disabled():
             break
-        visit.page.keyboard.press("PageDown")
+        following.click()
         visit.settle()
 
 

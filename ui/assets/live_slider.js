@@ -9,12 +9,7 @@ function take(input, show) {
         hand.patience = setTimeout(hand.answered, PATIENCE);
     };
     hand.answered = () => { hand.waiting = false; if (hand.pending) send(false); };
-    input.onkeydown = event => {
-        hand.keyed = true;
-        if (!['PageUp', 'PageDown'].includes(event.key) || !document.querySelector('.st-key-way_on')) return;
-        event.preventDefault(); event.stopPropagation(); input.blur(); // while presenting these keys lead on and back
-        document.body.dispatchEvent(new KeyboardEvent('keydown', { key: event.key, code: event.key, bubbles: true }));
-    };
+    input.onkeydown = () => { hand.keyed = true; };
     input.onpointerdown = () => { hand.keyed = false; };
     input.oninput = () => {
         show();

@@ -97,7 +97,9 @@ def _order(settings: Settings) -> Question:
         right = [batch.answers[0] for batch in batches]
         moved = int(np.count_nonzero((right[1] != right[0][order]).any(axis=-1)))
         return Solution(
-            (count,), f"The scores change at {count} of {task.seq_len} letters, right answers at {moved}. {_why(other)}"
+            (count,),
+            f"The model's scores change at {count} of {task.seq_len} letters. What would be right changes at {moved}. "
+            f"{_why(other)}",
         )
 
     return Number(
