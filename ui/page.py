@@ -153,7 +153,6 @@ def section(heading: str | None = None, stages: Stages | None = None) -> bool:
     sections.append((heading, stages))
     if len(sections) == 1:
         st.set_page_config(initial_sidebar_state="collapsed" if presenting() else "auto")
-        page_keys.listen(f"{controls.address()[0]} {controls.shown_as().present} {st.session_state.get(_TO_TOP, 0)}")
         if presenting():
             st.html(_PRESENTING + _LATER_SECTION * (controls.shown_as().present > 1))
     if controls.shown_as().present not in (0, len(sections)):
@@ -313,9 +312,11 @@ def notice(*lines: str) -> None:
 
 def foot(name: str) -> None:
     """Links to the previous and the next page; while presenting, to the previous and the next section or stage."""
+    asked = st.session_state.get(_TO_TOP, 0)
     if presenting():
-        _way_on()
+        page_keys.listen(f"{name} {_way_on()} {asked}")
         return
+    page_keys.listen(f"{name} {asked}")
     st.divider()
     left, right = st.columns(2)
     before, after = navigation.neighbours(name)
@@ -325,8 +326,8 @@ def foot(name: str) -> None:
         right.page_link(navigation.page_of(after), label=f"Next: {after.title}", icon=":material/arrow_forward:")
 
 
-def _way_on() -> None:
-    """Where the presentation stands, and the buttons and keys that lead on."""
+def _way_on() -> tuple[int, str, str]:
+    """The buttons and keys that lead on; returns where the presentation stands: section, and its stage if any."""
     sections, shown = st.session_state["sections"], controls.shown_as()
     if shown.present > len(sections):  # another setting has fewer sections
         controls.present(len(sections))
@@ -353,6 +354,7 @@ def _way_on() -> None:
             )
         st.button("Whole page", icon=":material/close_fullscreen:", shortcut="P", on_click=controls.present, args=(0,))
         st.text(f"{here + 1} of {len(stops)}")
+    return stops[here]
 
 
 def _present(section: int, control: str, stage: str) -> None:

@@ -12,7 +12,7 @@ from playwright.sync_api import BrowserContext, expect
 
 from core.tokens import tokenize
 from tests.browser.conftest import OpenTab
-from tests.browser.harness import Scheme, Visit
+from tests.browser.harness import TOO_WIDE, Scheme, Visit
 from tests.browser.reading import CONCEPTS, charts, go_to, link, quiet_tab, wait_until
 from tests.pages.charts import array
 from ui.figures import token_names
@@ -38,6 +38,9 @@ TITLES_AMONG_LABELS = """() => [...document.querySelectorAll('.js-plotly-plot')]
         return title.getBoundingClientRect().top < Math.max(...ends) - 3;
     }).map(title => title.textContent))
 """
+
+
+FITS = f"() => Object.keys(({TOO_WIDE})()).length === 0"
 
 
 @pytest.fixture(scope="module", params=EVERY, ids=lambda entry: entry.name)
@@ -96,7 +99,7 @@ def test_labels_stand_out_and_nothing_is_too_wide(color_scheme: Scheme, opened: 
     for width in (390, 1280):
         opened.page.set_viewport_size({"width": width, "height": 800})
         opened.settle()
-        assert opened.sideways_scroll() == {}
+        assert wait_until(opened, FITS)  # charts follow a new width when the page is drawn
 
     texts = opened.page.evaluate(TEXT_COLOURS)
     if opened.page.get_by_test_id("stPlotlyChart").count():
