@@ -11,6 +11,8 @@ import numpy as np
 
 from core.checks import Array, all_finite, at_least, matrix, numbers, positive, projection, same, stretched
 
+STAGES = ("queries", "keys", "values", "scores", "scaled", "allowed", "masked", "weights", "output")  # of Attention
+
 
 @dataclass(frozen=True)
 class Attention:

@@ -188,7 +188,7 @@ if not page.presenting():
     page.take_away(
         settings,
         {"x": x, **({"source": source} if settings.cross else {}), "w_q": w.w_q, "w_k": w.w_k, "w_v": w.w_v}
-        | vars(result)  # queries, keys, values, scores, scaled, allowed, masked, weights, output
+        | {stage: getattr(result, stage) for stage in attention.STAGES}
         | {"row_sums": row_sums, "row_entropy": entropy},
         tables,
     )
