@@ -41,7 +41,8 @@ def embed(words: tuple[str, ...], width: int) -> np.ndarray:
 
 def encode(kind: str, width: int) -> np.ndarray:
     """What a scheme adds to the embeddings, (n, width): zeros where it adds nothing."""
-    return positional.add_positions(np.zeros((n, width)), kind, draws.position_table(n, width, seed))
+    table = draws.position_table(n, width, seed) if kind == "table" else None
+    return positional.add_positions(np.zeros((n, width)), kind, table)
 
 
 x, encoding, w = embed(settings.tokens, d_model), encode(scheme, d_model), draws.attention_weights(d_model, seed, 0.3)
@@ -230,9 +231,9 @@ def draw_where_am_i() -> None:
     )
     recovered = positional.recover_positions(x, encoding)
     findings, widths = said.found(recovered, tokens), sorted({*WIDTHS, d_model})
-    embed_tokens = partial(embed, settings.tokens)
+    embedded = {width: embed(settings.tokens, width) for width in widths}
     shares = {
-        said.NAMES[kind]: positional.shares_right(widths, embed_tokens, partial(encode, kind)) for kind in ADDED
+        said.NAMES[kind]: positional.shares_right(widths, embedded.__getitem__, partial(encode, kind)) for kind in ADDED
     } | {"Blind guess": np.full(len(widths), 1 / n)}
     left, right = st.columns(2)
     with left:
