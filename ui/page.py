@@ -23,6 +23,7 @@ _STYLE = """<style>
 }
 .js-plotly-plot .heatmap-label [style*="fill: rgb(68, 68, 68)"] { fill: black !important; }
 [data-testid="stMetricValue"] { font-size: 1.75rem; }
+[data-testid="stMetricLabel"] * { white-space: normal !important; }
 [data-testid="stMetricValue"] * { overflow: visible !important; text-overflow: clip !important; }
 [data-testid="stCaptionContainer"] { color: inherit !important; opacity: 0.85; }
 .katex-display { overflow: hidden !important; }
