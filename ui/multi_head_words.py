@@ -138,8 +138,7 @@ def distance_finding(found: HeadStatistics, labels: Sequence[str]) -> str:
 def statistics_table(found: HeadStatistics, uniform: HeadStatistics, labels: Sequence[str]) -> pd.DataFrame:
     """One row per head, and a last one for a uniform head."""
     columns = [
-        np.append(getattr(found, field.name), getattr(uniform, field.name)[0]).round(4)
-        for field in fields(HeadStatistics)
+        np.append(getattr(found, field.name), getattr(uniform, field.name)[0]) for field in fields(HeadStatistics)
     ]
     return pd.DataFrame(dict(zip(_COLUMNS, columns, strict=True)), index=[*labels, UNIFORM])
 
