@@ -18,13 +18,14 @@ def prepare() -> None:
     On matrices this small a second thread of OpenBLAS costs more than it brings, and it takes the core from another
     session. (The variable OPENBLAS_NUM_THREADS would come too late: on a fresh server a page may load numpy before
     app.py runs.) And glibc keeps the large blocks that a thread gave back; with thirty people that is 150 MB. From
-    64 KB on they go back to the system at once.
+    256 KB on they go back to the system at once; smaller ones do not, for each comes back page by page: with 64 KB
+    the many matrices of 128 by 128 on the page Recurrence took twice as long.
     """
     threadpool_limits(1, user_api="blas")
     with suppress(AttributeError, OSError, TypeError):  # other systems have another malloc
         mallopt = ctypes.CDLL(None).mallopt
-        mallopt(_M_MMAP_THRESHOLD, 64 * 1024)
-        mallopt(_M_TRIM_THRESHOLD, 128 * 1024)
+        mallopt(_M_MMAP_THRESHOLD, 256 * 1024)
+        mallopt(_M_TRIM_THRESHOLD, 512 * 1024)
 
 
 @st.cache_resource(show_spinner=False, max_entries=16)  # nothing for each page: it only remembers that it was done
