@@ -3,12 +3,12 @@
 import re
 
 import numpy as np
-from playwright.sync_api import BrowserContext, expect
+from playwright.sync_api import BrowserContext, Locator, expect
 
 from core.training import Settings, train
 from tests.browser.conftest import OpenTab
 from tests.browser.harness import Visit
-from tests.browser.reading import assert_state, charts, go_to, link, redrawn, slider, state, wait_until
+from tests.browser.reading import assert_state, charts, go_to, link, redrawn, state, wait_until
 from tests.pages.charts import array
 from ui.navigation import entry
 
@@ -42,6 +42,11 @@ def trained(visit: Visit, steps: int) -> None:
     visit.settle()
 
 
+def step_shown(visit: Visit) -> Locator:
+    """Streamlit's own slider, which says its name twice."""
+    return visit.page.get_by_role("slider", name="Step shown")
+
+
 def maps(visit: Visit) -> np.ndarray:
     return array(charts(visit)["maps"][0]["z"])
 
@@ -69,10 +74,10 @@ def test_train_watch_scrub_back_and_share_the_link(open_tab: OpenTab, other_prof
     assert np.nanmax(np.abs(at_the_end - untrained)) > 0.1
 
     with redrawn(visit, "maps"):
-        slider(visit, "Step shown").press("Home")
+        step_shown(visit).press("Home")
     np.testing.assert_array_equal(maps(visit), untrained)
     with redrawn(visit, "maps"):
-        slider(visit, "Step shown").press("End")
+        step_shown(visit).press("End")
     np.testing.assert_array_equal(maps(visit), at_the_end)
 
     assert link(visit) == {"steps": "1000", "seed": "41"}
