@@ -13,7 +13,7 @@ from playwright.sync_api import BrowserContext, expect
 from core.tokens import tokenize
 from tests.browser.conftest import OpenTab
 from tests.browser.harness import TOO_WIDE, Scheme, Visit
-from tests.browser.reading import CONCEPTS, charts, go_to, link, quiet_tab, wait_until
+from tests.browser.reading import CONCEPTS, charts, go_to, link, quiet_tab, redrawn, slider, wait_until
 from tests.pages.charts import array
 from ui.figures import token_names
 from ui.navigation import ENTRIES, EVERY
@@ -226,3 +226,15 @@ def test_stages_of_self_attention_one_after_the_other(open_tab: OpenTab, lesson:
     visit.page.get_by_text("6. Softmax.").wait_for()
     visit.settle()
     assert link(visit) == {"stage": "softmax"}
+
+
+def test_an_experiment_sets_the_sliders_and_the_picture_and_says_what_to_look_for(open_tab: OpenTab) -> None:
+    visit = open_tab("/self_attention")
+    with redrawn(visit, "map"):
+        visit.page.get_by_role("button", name="Without √d_k at d_model 64").click()
+
+    expect(slider(visit, "Model width d_model")).to_have_attribute("aria-valuetext", "64")
+    expect(slider(visit, "Size of the random weights")).to_have_attribute("aria-valuetext", "0.1")
+    expect(visit.page.get_by_role("switch", name="Divide scores by √d_k")).not_to_be_checked()
+    expect(visit.page.get_by_text("Read the bits at the right of the map.")).to_be_visible()
+    assert link(visit) == {"d_model": "64", "weight_scale": "0.1", "scaling": "false"}
