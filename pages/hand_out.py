@@ -1,5 +1,7 @@
 """Hand out: the teacher makes a link for a class: settings, what of them is locked or hidden, how it opens."""
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from ui import controls, handout, navigation, page
@@ -26,9 +28,16 @@ st.page_link(navigation.page_of(entry), label=f"Set them on the page {entry.titl
 offered = {control.name: control for control in declared if control.drawn(wanted)}
 
 
-def label(name: str) -> str:
-    """What a control is called on its page."""
-    return offered[name].label
+def several(label: str, names: Sequence[str], before: Sequence[str]) -> list[str]:
+    """A box to choose some of the controls, by what they are called on their page. before: those chosen at first."""
+    return st.multiselect(
+        label,
+        names,
+        [name for name in before if name in names],
+        format_func=lambda name: offered[name].label,
+        key=f"hand_out_{label.lower()}_{entry.name}",
+        placeholder=f"None is {label.lower()}",
+    )
 
 
 st.header("2. What the class may change")
@@ -36,23 +45,8 @@ st.markdown(
     "A locked control shows its value and cannot be moved. A hidden one is not shown, and keeps its value too. "
     "Lock what it depends on as well: heads, for one, must divide d_model, and where d_model moves on they give way."
 )
-locked = st.multiselect(
-    "Locked",
-    offered,
-    [name for name in fixed.locked if name in offered],
-    format_func=label,
-    key=f"hand_out_locked_{entry.name}",
-    placeholder="None is locked",
-)
-free = [name for name in offered if name not in locked]
-hidden = st.multiselect(
-    "Hidden",
-    free,
-    [name for name in fixed.hidden if name in free],
-    format_func=label,
-    key=f"hand_out_hidden_{entry.name}",
-    placeholder="None is hidden",
-)
+locked = several("Locked", list(offered), fixed.locked)
+hidden = several("Hidden", [name for name in offered if name not in locked], fixed.hidden)
 
 st.header("3. How it opens")
 presented = st.toggle(

@@ -221,7 +221,7 @@ def open_page(name: str, controls: Sequence[Control | str]) -> Settings:
                     st.markdown(f"**{heading}**") if memory.handout.present else st.subheader(heading)
                 heading = ""
                 _draw(control, settings)
-        if memory.page in {entry.name for entry in navigation.ENTRIES}:
+        if memory.page != navigation.HAND_OUT.name:  # it has no example
             _buttons(real, settings)
     with st.container(key="settings_in_print"):
         st.text(" · ".join(control.told(settings) for control in real if control.applies(settings)))

@@ -133,7 +133,7 @@ def start(name: str, sentence: str, title: str | None = None) -> None:
     """Begin a page: navigation, title (that of the menu where None), and one sentence that says what will be seen."""
     navigation.ensure(name)
     st.session_state["drawn"] = {}  # the figures of this run by key, each with its description: `take_away` offers them
-    st.session_state["sections"] = []  # the headings of this run, in their order, with the stages of each
+    st.session_state["sections"] = []  # one entry for each section of this run: its stages, or None
     st.html(_STYLE)
     st.title(title or navigation.entry(name).title)
     with st.container(key="what_is_seen"):
@@ -151,7 +151,7 @@ def section(heading: str | None = None, stages: Stages | None = None) -> bool:
     stages: where the section shows one of several stages, the way on leads through them.
     """
     sections = st.session_state["sections"]
-    sections.append((heading, stages))
+    sections.append(stages)
     if len(sections) == 1:
         st.set_page_config(initial_sidebar_state="collapsed" if presenting() else "auto")
         if presenting():
@@ -335,7 +335,7 @@ def _way_on() -> tuple[int, str, str]:
         st.rerun()
     stops: list[tuple[int, str, str]] = []  # section, and where it has stages their control and one of them
     here = 0
-    for number, (_, stages) in enumerate(sections, start=1):
+    for number, stages in enumerate(sections, start=1):
         walked = stages and stages.control not in shown.fixed
         if number == shown.present:
             here = len(stops) + (stages.names.index(stages.now) if walked and stages.now in stages.names else 0)
