@@ -101,3 +101,15 @@ def test_it_can_be_touched_on_a_phone_and_keeps_nobody_out(color_scheme: Scheme,
     assert slider(visit, LENGTH).evaluate("input => getComputedStyle(input).outlineStyle") == "solid"
     assert [each["id"] for each in Axe().run(visit.page, context=".live-slider").response["violations"]] == []
     assert (visit.errors, visit.foreign_requests) == ([], [])
+
+
+def test_keys_pressed_slower_than_a_hand_rests_leave_the_last_value_in_the_link(open_tab: OpenTab) -> None:
+    """Each pause is long enough for the page to be drawn with a new link, and too short to be a press by itself."""
+    visit = open_tab("/multi_head_attention?d_model=12&heads=4")
+    slider(visit, WIDTH).focus()
+    for pause in (420, 600, 600, 600, 600):
+        visit.page.keyboard.press("ArrowRight")
+        visit.page.wait_for_timeout(pause)
+    visit.settle()
+    assert slider(visit, WIDTH).input_value() == "22"
+    assert link(visit) == {"d_model": "22", "heads": "4"}

@@ -2,7 +2,7 @@ const QUICK = 1000, REST = 400, PATIENCE = 300; // milliseconds
 function take(input, show) {
     const hand = { waiting: false, pending: false, keyed: false, quick: false, last: -QUICK };
     const send = rest => {
-        if (rest) clearTimeout(hand.rest);
+        if (rest) { clearTimeout(hand.rest); hand.owes = false; }
         clearTimeout(hand.patience);
         hand.pending = false; hand.waiting = true; hand.sent += 1;
         hand.report('moved', { value: hand.value(), number: hand.sent, rest });
@@ -15,7 +15,8 @@ function take(input, show) {
         show();
         hand.quick = performance.now() - hand.last < QUICK; hand.last = performance.now();
         clearTimeout(hand.rest);
-        if (hand.keyed) hand.rest = setTimeout(send, REST, true); // a mouse says when it lets go
+        hand.owes = hand.keyed; // to say that it rests; a mouse says when it lets go
+        if (hand.owes) hand.rest = setTimeout(send, REST, true);
         if (hand.keyed && !hand.quick) return; // one key press: it is at rest, says `change` at once
         if (hand.waiting) hand.pending = true; else send(false);
     };
@@ -24,7 +25,12 @@ function take(input, show) {
     const drawn = new MutationObserver(changes => {
         if (hand.waiting && changes.some(change => change.target.closest?.('.js-plotly-plot'))) hand.answered();
     });
-    if (main) drawn.observe(main, { childList: true, subtree: true });
+    // Streamlit ends and begins it with each drawing; what was under way goes on.
+    hand.begin = () => {
+        if (main) drawn.observe(main, { childList: true, subtree: true });
+        if (hand.waiting) hand.patience = setTimeout(hand.answered, PATIENCE);
+        if (hand.owes) hand.rest = setTimeout(send, REST, true);
+    };
     hand.end = () => { drawn.disconnect(); clearTimeout(hand.rest); clearTimeout(hand.patience); };
     return hand;
 }
@@ -37,6 +43,7 @@ export default function ({ data, key, parentElement, setTriggerValue }) {
     const hand = input.hand ??= take(input, () => input.hand.show());
     Object.assign(hand, { show, report: setTriggerValue,
         value: () => options ? options[input.value] : Number(Number(input.value).toFixed(6)) });
+    hand.end(); hand.begin();
     if (hand.session !== session || hand.sent < heard) Object.assign(hand, { session, sent: heard });
     const [min, max, step] = options ? [0, options.length - 1, 1] : [data.min, data.max, data.step];
     const at = String(options ? options.indexOf(data.value) : data.value);
