@@ -47,9 +47,12 @@ class Visitor:
         self._connection, self._news = connection, asyncio.Event()
         self._states: dict[str, WidgetState] = {}  # what this visitor has set
         self._runs: dict[tuple[int, ...], int] = {}  # which run of the script sent the element at a place
+        self._fragments: dict[tuple[int, ...], str] = {}  # and which fragment; "" for the script itself
+        self._running_fragments: set[str] = set()  # that run alone, without the script
         self._page_hash = ""
         self._running = self._closed = False
         self._begun = 0  # runs of the script
+        self._moves = 0
 
     # --- what a person does ----------------------------------------------------------------------------------------
 
@@ -165,6 +168,7 @@ class Visitor:
         client = ClientState(query_string=self.query, page_name=self.page, page_script_hash=self._page_hash)
         client.context_info.CopyFrom(ContextInfo(url=self._url))  # as a browser: it gets live sliders
         client.widget_states.widgets.extend(states.values())
+        client.fragment_id = self._fragment_of(change.id) if change else ""
         await self._connection.send(BackMsg(rerun_script=client).SerializeToString())
         return self._begun
 
@@ -178,7 +182,8 @@ class Visitor:
         if getattr(found, "query_param_key", ""):  # the browser puts it in the address itself
             spelled = str(value).lower() if isinstance(value, bool) else f"{value}"
             self.query = urlencode(dict(parse_qsl(self.query)) | {found.query_param_key: spelled})
-        return _written(found, value)
+        self._moves += 1
+        return _written(found, value, self._moves)
 
     async def _listen(self) -> None:
         try:
@@ -198,6 +203,7 @@ class Visitor:
         if kind == "new_session":
             self._running = True
             self._begun += 1
+            self._running_fragments = set(message.metadata.run.fragment_ids)
         elif kind == "navigation":
             self._page_hash = message.navigation.page_script_hash
         elif kind == "page_info_changed":
@@ -208,8 +214,11 @@ class Visitor:
             self._running = message.script_finished == ForwardMsg.FINISHED_EARLY_FOR_RERUN  # then the next one begins
             if message.script_finished == ForwardMsg.FINISHED_WITH_COMPILE_ERROR:
                 self.exceptions.append("the script does not compile")
-            if message.script_finished == ForwardMsg.FINISHED_SUCCESSFULLY:
-                self._drop([place for place, sent_by in self._runs.items() if sent_by < self._begun])
+            if message.script_finished in (
+                ForwardMsg.FINISHED_SUCCESSFULLY,
+                ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY,
+            ):
+                self._drop_what_was_not_sent_again()
 
     def _take_delta(self, message: ForwardMsg) -> None:
         place, delta = tuple(message.metadata.delta_path), message.delta
@@ -218,16 +227,32 @@ class Visitor:
             self._drop([place])
         elif kind == "new_element":
             self.shown[place], self._runs[place] = delta.new_element, self._begun
+            self._fragments[place] = delta.fragment_id
             found = _inside(delta.new_element)
             if _kind(delta.new_element) == "exception":
                 self.exceptions.append(f"{found.type}: {found.message}")
             if getattr(found, "set_value", False):  # the script moved it
                 self._states.pop(found.id, None)
 
+    def _drop_what_was_not_sent_again(self) -> None:
+        """After a run, of all elements; after fragments alone, of theirs."""
+        alone = self._running_fragments
+        old = [place for place, sent_by in self._runs.items() if sent_by < self._begun]
+        self._drop([place for place in old if not alone or self._fragments[place] in alone])
+
+    def _fragment_of(self, widget_id: str) -> str:
+        """The fragment that drew a widget; "" where the script itself did."""
+        for place, element in self.shown.items():
+            found = _inside(element)
+            if widget_id in (getattr(found, "id", ""), events(found)):
+                return self._fragments[place]
+        return ""
+
     def _drop(self, places: Sequence[tuple[int, ...]]) -> None:
         for place in places:
             self.shown.pop(place, None)
             self._runs.pop(place, None)
+            self._fragments.pop(place, None)
 
 
 def _kind(element: Element) -> str:
@@ -245,14 +270,14 @@ def _key(widget_id: str) -> str:
 
 def events(widget: Message) -> str:
     """By which id a live slider is reported."""
-    return f"$$STREAMLIT_INTERNAL_KEY_{widget.id}__events"
+    return f"$$STREAMLIT_INTERNAL_KEY_{getattr(widget, 'id', '')}__events"
 
 
-def _written(widget: Message, value: Any) -> WidgetState:
-    """A widget's value as its kind says it."""
+def _written(widget: Message, value: Any, number: int) -> WidgetState:
+    """A widget's value as its kind says it. number: how many moves of a live slider were reported, with this one."""
     state, kind = WidgetState(id=widget.id), type(widget).__name__
     if kind == "BidiComponent":  # a live slider, let go
-        moved = dict(value=value, number=json.loads(widget.json)["heard"] + 1, rest=True)
+        moved = dict(value=value, number=number, rest=True)
         state.id, state.json_trigger_value = events(widget), json.dumps([dict(event="moved", value=moved)])
     elif kind == "Checkbox":
         state.bool_value = bool(value)

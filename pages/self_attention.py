@@ -1,87 +1,128 @@
 """Self-attention, stage by stage: from X to queries, keys and values, to scores, to weights, to the output."""
 
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import streamlit as st
 
 from core import attention, draws
 from ui import controls, experiments, figures, page, predict, words
+from ui.control_kinds import Settings
 from ui.page_controls import CONTROLS, STAGES
 from ui.questions import self_attention as questions
 
-page.start(
-    "self_attention",
-    "All tokens look at once, none waits for another. Each row of the map belongs to one token, the query: "
-    "it says what share the query takes from each token in the columns, the keys.",
-)
-settings = controls.open_page("self_attention", CONTROLS["self_attention"])
-experiments.offer("self_attention", settings)
-controls.teaching_buttons()
+DIMENSIONS_BY_HAND = 8  # columns of the table in which one row is worked out
 
-n, d_model = settings.n_tokens, settings.d_model
-x = draws.words(settings.tokens, d_model, settings.seed) if settings.tokens else draws.tokens(n, d_model, settings.seed)
-source, source_tokens = x, settings.tokens
-if settings.cross:
-    source_tokens = settings.sentences["source"].tokens
-    source = (
-        draws.words(source_tokens, d_model, settings.seed)
-        if source_tokens
-        else draws.memory_tokens(settings.source_len, d_model, settings.seed)
+
+class Shown(NamedTuple):
+    """What the page shows. queries, keys: the names of the tokens in the rows and in the columns of the map."""
+
+    x: np.ndarray
+    source: np.ndarray
+    w: draws.AttentionWeights
+    allowed: np.ndarray
+    result: attention.Attention
+    entropy: np.ndarray
+    queries: list[str]
+    keys: list[str]
+    key_title: str
+
+
+def compute(settings: Settings) -> Shown:
+    """The attention of the settings, from the numbers of the tokens on."""
+    n, d_model, seed = settings.n_tokens, settings.d_model, settings.seed
+    x = draws.words(settings.tokens, d_model, seed) if settings.tokens else draws.tokens(n, d_model, seed)
+    source, source_tokens = x, settings.tokens
+    if settings.cross:
+        source_tokens = settings.sentences["source"].tokens
+        source = (
+            draws.words(source_tokens, d_model, seed)
+            if source_tokens
+            else draws.memory_tokens(settings.source_len, d_model, seed)
+        )
+    w = draws.attention_weights(d_model, seed, settings.weight_scale)
+    allowed = attention.padding_mask(n, len(source), settings.padding)
+    if settings.causal:
+        allowed = allowed & attention.causal_mask(n)
+    result = attention.cross_attention(
+        x, source, w.w_q, w.w_k, w.w_v, allowed, scaling=settings.scaling, temperature=settings.temperature
     )
-w = draws.attention_weights(d_model, settings.seed, settings.weight_scale)
-allowed = attention.padding_mask(n, len(source), settings.padding)
-if settings.causal:
-    allowed = allowed & attention.causal_mask(n)
-result = attention.cross_attention(
-    x, source, w.w_q, w.w_k, w.w_v, allowed, scaling=settings.scaling, temperature=settings.temperature
-)
-entropy = attention.entropy(result.weights)
-
-m, row, weights = len(source), settings.query - 1, result.weights
-queries = figures.token_names(settings.tokens, n)
-keys = figures.token_names(source_tokens, m, padding=settings.padding)
-dimensions = [str(i) for i in range(1, d_model + 1)]
-key_title = "key token (second sequence)" if settings.cross else "key token"
-
-# The map, and one row of it
-if page.section():
-    page.figure(
-        figures.attention_map(weights, queries, keys, entropy, highlight=row, x_title=key_title),
-        key="map",
-        alt=f"Attention weights of {n} query tokens on {m} key tokens. {words.strongest_link(weights, queries, keys)}",
+    return Shown(
+        x,
+        source,
+        w,
+        allowed,
+        result,
+        attention.entropy(result.weights),
+        figures.token_names(settings.tokens, n),
+        figures.token_names(source_tokens, len(source), padding=settings.padding),
+        "key token (second sequence)" if settings.cross else "key token",
     )
-    page.findings(
-        words.strongest_link(weights, queries, keys),
-        words.row_sums(weights),
-        f"The framed row, token {words.token(queries[row])}, is worked out under “One row, checked by hand”.",
-    )
-    page.random_weights()
 
-if page.section("One row, checked by hand"):
+
+def dimension_names(settings: Settings) -> list[str]:
+    """1 to d_model."""
+    return [str(i) for i in range(1, settings.d_model + 1)]
+
+
+def the_map(settings: Settings, shown: Shown) -> None:
+    """The map of all weights."""
+    weights, queries, keys = shown.result.weights, shown.queries, shown.keys
+    row, strongest = settings.query - 1, words.strongest_link(weights, queries, keys)
+    if page.section():
+        page.figure(
+            figures.attention_map(weights, queries, keys, shown.entropy, highlight=row, x_title=shown.key_title),
+            key="map",
+            alt=f"Attention weights of {len(queries)} query tokens on {len(keys)} key tokens. {strongest}",
+        )
+        page.findings(
+            strongest,
+            words.row_sums(weights),
+            f"The framed row, token {words.token(queries[row])}, is worked out under “One row, checked by hand”.",
+        )
+        page.random_weights()
+
+
+def one_row(settings: Settings, shown: Shown) -> None:
+    """One row of the map, as the shares of a sum."""
+    result, keys, row = shown.result, shown.keys, settings.query - 1
+    weights, name = result.weights[row], shown.queries[row]
     settings.draw("query")
-    page.findings(words.row_finding(weights[row], queries[row], keys, float(entropy[row]), allowed[row]))
-    st.latex(words.weighted_sum(weights[row], result.values[:, 0], float(result.output[row, 0]), settings.query))
-    best = int(weights[row].argmax())
+    page.findings(words.row_finding(weights, name, keys, float(shown.entropy[row]), shown.allowed[row]))
+    st.latex(words.weighted_sum(weights, result.values[:, 0], float(result.output[row, 0]), settings.query))
     page.figure(
-        figures.bars(weights[row], keys, x_title=key_title, y_title="weight", highlight=best, y_range=(0, 1.1)),
+        figures.bars(
+            weights,
+            keys,
+            x_title=shown.key_title,
+            y_title="weight",
+            highlight=int(weights.argmax()),
+            y_range=(0, 1.1),
+        ),
         key="row",
-        alt=f"Weights of query token {queries[row]}: {words.listed(weights[row], keys)}.",
+        alt=f"Weights of query token {name}: {words.listed(weights, keys)}.",
     )
-    st.markdown("Multiply each weight with its row of V and add the results up: that gives the output, the last line.")
-    factors = np.vstack([np.column_stack([weights[row], result.values]), [weights[row].sum(), *result.output[row]]])
+    few = min(settings.d_model, DIMENSIONS_BY_HAND)
+    st.markdown(
+        "Multiply each weight with its row of V and add the results up: that gives the output, the last line."
+        + f" The table has the first {few} of {settings.d_model} dimensions." * (few < settings.d_model)
+    )
+    factors = np.vstack([np.column_stack([weights, result.values]), [weights.sum(), *result.output[row]]])
     names = [*(f"key {figures.shorten(key, 20)}" for key in keys), "output"]
-    page.table(page.frame(factors, names, ["weight", *(f"V {i}" for i in dimensions)]), alt="Weights and values")
+    columns = ["weight", *(f"V {i}" for i in range(1, few + 1))]
+    page.table(page.frame(factors[:, : few + 1], names, columns), alt="Weights and values")
 
 
-# The way there, stage by stage
-def draw_stage(stage: str) -> None:
+def draw_stage(stage: str, settings: Settings, shown: Shown) -> None:
     """What happens at one stage, with its sizes, and the matrix that comes out."""
+    x, source, result, queries, keys = shown.x, shown.source, shown.result, shown.queries, shown.keys
+    n, m, d_model, dimensions = len(x), len(source), settings.d_model, dimension_names(settings)
     second = "S" if settings.cross else "X"
     divisor = (rf"\sqrt{{{d_model}}}" if settings.scaling else "1") + (
         f" \\cdot {settings.temperature:g}" if settings.temperature != 1 else ""
     )
-    map_of = partial(figures.heatmap, x=keys, y=queries, x_title=key_title, y_title="query token")
+    map_of = partial(figures.heatmap, x=keys, y=queries, x_title=shown.key_title, y_title="query token")
     rows_of = partial(figures.heatmap, x=dimensions, x_title="dimension", unit="value", kind=figures.SIGNED)
     match stage:
         case "inputs":
@@ -117,14 +158,14 @@ def draw_stage(stage: str) -> None:
             latex = rf"\frac{{Q K^\top}}{{{divisor}}}: {n} \times {m}"
             charts = {"scaled": map_of(result.scaled, unit="scaled score", kind=figures.SIGNED)}
         case "mask":
-            text = words.masked(allowed)
+            text = words.masked(shown.allowed)
             latex = r"\text{score}_{ij} = -\infty \text{ where } j \text{ is hidden from } i"
-            masked = np.where(allowed, result.scaled, np.nan)
+            masked = np.where(shown.allowed, result.scaled, np.nan)
             charts = {"masked": map_of(masked, unit="scaled score", kind=figures.SIGNED)}
         case "softmax":
             text = "Each row becomes shares of one: e to the power of each score, divided by their sum; −∞ becomes 0."
             latex = r"\text{weight}_{ij} = \frac{e^{\text{score}_{ij}}}{\sum_k e^{\text{score}_{ik}}}"
-            charts = {"weights": map_of(weights, unit="weight")}
+            charts = {"weights": map_of(result.weights, unit="weight")}
         case _:
             text = "Each query token's new vector: the values of the tokens it looks at, mixed by its weights."
             latex = rf"\text{{weights}} \cdot V: ({n} \times {m}) \cdot ({m} \times {d_model}) = {n} \times {d_model}"
@@ -136,7 +177,7 @@ def draw_stage(stage: str) -> None:
             page.figure(chart, key=f"stage_{name}", alt=f"{stage.capitalize()}: the matrix {name}.")
 
 
-def stage_buttons() -> None:
+def stage_buttons(settings: Settings) -> None:
     """The way to the previous and the next stage."""
     shown, fixed = STAGES.index(settings.stage), "stage" in controls.shown_as().fixed
     back, on = st.columns(2)
@@ -158,26 +199,36 @@ def stage_buttons() -> None:
     )
 
 
-if page.section("The way there, stage by stage", page.Stages("stage", STAGES[:-1], settings.stage)):
-    settings.draw("stage")
-    if not page.presenting():  # it has buttons of its own
-        stage_buttons()
-    for stage in STAGES[:-1] if settings.stage == "all" else (settings.stage,):
-        draw_stage(stage)
+def rows_and_stages(settings: Settings, shown: Shown) -> None:
+    """How the map comes about: one of its rows by hand, and all steps of the way."""
+    if page.section("One row, checked by hand"):
+        one_row(settings, shown)
+    if page.section("The way there, stage by stage", page.Stages("stage", STAGES[:-1], settings.stage)):
+        settings.draw("stage")
+        if not page.presenting():  # it has buttons of its own
+            stage_buttons(settings)
+        for stage in STAGES[:-1] if settings.stage == "all" else (settings.stage,):
+            draw_stage(stage, settings, shown)
 
-predict.offer(lambda: questions.ask(settings, x, source, allowed, queries, keys))
 
-page.notice(
-    "Look along one row: unless all keys are hidden, its weights sum to 1. More for one key is less for another.",
-    "Without the division by √d_k the scores grow with d_model, and the softmax gives nearly everything to one token. "
-    "It shows best with d_model 64 and weights of size 0.1: switch the division off and on.",
-    "Without a mask, nothing in the computation asks where a token stands. The page Positional encoding mends that.",
-)
-if not page.presenting():
-    row_sums = weights.sum(-1)
+def below(settings: Settings, shown: Shown) -> None:
+    """Questions, what to notice, and all numbers."""
+    x, w, result, queries, keys = shown.x, shown.w, shown.result, shown.queries, shown.keys
+    predict.offer(lambda: questions.ask(settings, x, shown.source, shown.allowed, queries, keys))
+    page.notice(
+        "Look along one row: unless all keys are hidden, its weights sum to 1. More for one key is less for another.",
+        "Without the division by √d_k the scores grow with d_model, and the softmax gives nearly everything to one "
+        "token. It shows best with d_model 64 and weights of size 0.1: switch the division off and on.",
+        "Without a mask, nothing in the computation asks where a token stands. The page Positional encoding mends "
+        "that.",
+    )
+    if page.presenting():
+        return
+    weights, dimensions = result.weights, dimension_names(settings)
+    sums = {"row_sums": weights.sum(-1), "row_entropy": shown.entropy}
     tables = {
         "Weights": page.frame(weights, queries, keys),
-        "Row sums and entropy": page.frame(np.stack([row_sums, entropy], axis=1), queries, ["sum", "entropy (bits)"]),
+        "Row sums and entropy": page.frame(np.stack([*sums.values()], axis=1), queries, ["sum", "entropy (bits)"]),
         "Output": page.frame(result.output, queries, dimensions),
         "Queries": page.frame(result.queries, queries, dimensions),
         "Keys": page.frame(result.keys, keys, dimensions),
@@ -185,12 +236,24 @@ if not page.presenting():
         "Scores": page.frame(result.scores, queries, keys),
     }
     page.numbers(tables)
+    second = {"source": shown.source} if settings.cross else {}
     page.take_away(
         settings,
-        {"x": x, **({"source": source} if settings.cross else {}), "w_q": w.w_q, "w_k": w.w_k, "w_v": w.w_v}
+        {"x": x, **second, "w_q": w.w_q, "w_k": w.w_k, "w_v": w.w_v}
         | {stage: getattr(result, stage) for stage in attention.STAGES}
-        | {"row_sums": row_sums, "row_entropy": entropy},
+        | sums,
         tables,
     )
     page.source(attention.scaled_dot_product_attention, attention.softmax)
+
+
+page.start(
+    "self_attention",
+    "All tokens look at once, none waits for another. Each row of the map belongs to one token, the query: "
+    "it says what share the query takes from each token in the columns, the keys.",
+)
+controls.open_page("self_attention", CONTROLS["self_attention"])
+experiments.offer("self_attention")
+controls.teaching_buttons()
+page.parts(compute, the_map, rows_and_stages, below=below)
 page.foot("self_attention")

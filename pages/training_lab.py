@@ -112,8 +112,10 @@ page.start(
     "Train a small transformer here, in seconds, and watch what each of its heads comes to look at.",
 )
 settings = controls.open_page("training_lab", CONTROLS["training_lab"])
-experiments.offer("training_lab", settings)
+experiments.offer("training_lab")
 controls.teaching_buttons()
+page.settings_in_print(settings)
+experiments.what_to_look_for(settings)
 first = Settings(
     task=settings.task,
     heads=settings.heads,

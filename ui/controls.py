@@ -10,6 +10,8 @@ A page lists its controls; `open_page` draws them and returns the settings, whic
   sliders and the controls that depend on others are written into the link here (`_write_unbound` says why).
 - A browser gets live sliders (`ui.live_slider`), which report while they move; where there is none, as in tests of
   pages, `st.slider` stands in their place. Both report to the same memory.
+- When a live slider moves, only what it changes is drawn again, where the page consists of parts (`ui.parts`). All
+  else that the reader does runs the page's script from the start.
 - A link may lock or hide controls (`ui.handout`): on its page they keep the values that it brought.
 """
 
@@ -151,6 +153,13 @@ class Memory:
     dragged: bool = False  # the last of these reports came from a slider that still moves
     moving: bool = False  # the same, for the run that is on
     drawn: dict[str, tuple[int, list[int]]] = field(default_factory=dict)  # of each `Dependent`: count and options
+    controls: Sequence[Control] = ()  # of the page that is open
+    looks: dict[str, Any] = field(default_factory=dict)  # how those beside the page were drawn, by name
+    homes: dict[str, str] = field(default_factory=dict)  # the fragment in which a live slider stands, by its name
+    parts: dict[str, bool] = field(default_factory=dict)  # of the page: fragments, by key; whether they follow sliders
+    leader: str = ""  # the part that follows a slider while that moves
+    part: str = ""  # the part that is being drawn
+    due: list[str] = field(default_factory=list)  # the parts that this run has still to draw
     handout: Handout = field(default_factory=Handout)  # how the page is shown
     fixed: dict[str, Fixed] = field(default_factory=dict)  # by page
     link: dict[str, str] = field(default_factory=dict)  # the clean link of this run
@@ -199,14 +208,15 @@ def open_page(name: str, controls: Sequence[Control | str]) -> Settings:
     memory = _memory()
     real = [control for control in controls if isinstance(control, Control)]
     acted, memory.acted = memory.acted or bool(memory.changed or memory.slid), False
+    memory.controls, memory.homes, memory.parts, memory.due = real, {}, {}, []
+    memory.leader = memory.part = ""
     memory.take_changes(real)
     if memory.page != name:
         _enter(memory, name, real)
     elif not acted:
         _hear_history(real)
-    settings = memory.settings(real)
-    settings.draw = lambda key: _draw_in_page(key, real, settings)
-    memory.link = write_link(real, settings) | handout.write(memory.handout)
+    settings = settings_now()
+    memory.looks = _looks(memory)
     if memory.notes:
         with st.container(border=True):
             st.text("\n".join(memory.notes))  # not Markdown: it quotes what the link said
@@ -220,11 +230,9 @@ def open_page(name: str, controls: Sequence[Control | str]) -> Settings:
                     # beside a presented section a heading would stand between those of page and section
                     st.markdown(f"**{heading}**") if memory.handout.present else st.subheader(heading)
                 heading = ""
-                _draw(control, settings)
+                _draw_beside(control, settings)
         if memory.page != navigation.HAND_OUT.name:  # it has no example
             _buttons(real, settings)
-    with st.container(key="settings_in_print"):
-        st.text(" · ".join(control.told(settings) for control in real if control.applies(settings)))
     _follow_history(real)
     _write_unbound(real)
     return settings
@@ -249,6 +257,64 @@ def _enter(memory: Memory, name: str, controls: Sequence[Control]) -> None:
             st.switch_page(navigation.page_of(navigation.entry(name)), query_params=clean)
 
 
+def settings_now() -> Settings:
+    """The settings of the page that is open."""
+    memory = _memory()
+    settings = memory.settings(memory.controls)
+    settings.draw = lambda name: _draw_in_page(name, memory.controls, settings)
+    memory.link = write_link(memory.controls, settings) | handout.write(memory.handout)
+    return settings
+
+
+def draw_part(key: str, draw: Callable[[Settings], bool], *, leads: bool) -> None:
+    """Draw a part of the page that can be drawn anew by itself: a fragment, in the order of the script.
+
+    Args:
+        draw: returns whether the part is to be drawn again when a slider has moved.
+        leads: it follows a slider while that moves; the others wait until it rests.
+    """
+    memory = _memory()
+    memory.due.append(key)
+    memory.leader = key if leads else memory.leader
+    _draw_fragment(key, partial(_draw_part, key, draw))
+
+
+def _draw_part(key: str, draw: Callable[[Settings], bool]) -> None:
+    memory = _memory()
+    if memory.acted or memory.changed:  # a click in this part that is about the whole page
+        st.rerun()
+    memory.part = key
+    memory.parts[key] = draw(settings_now())
+    memory.part = ""
+    if key in memory.due:
+        memory.due.remove(key)
+        if not memory.due:
+            _write_unbound(memory.controls)
+
+
+def _draw_fragment(key: str, draw: Callable[[], None]) -> None:
+    def drawn_by_itself() -> None:
+        draw()
+
+    st.fragment(drawn_by_itself, key=key)()
+
+
+def told(settings: Settings) -> str:
+    """All settings of the page that is open, in one line."""
+    return " · ".join(control.told(settings) for control in _memory().controls if control.applies(settings))
+
+
+def part() -> str:
+    """The key of the part that is being drawn; "" outside of them."""
+    return _memory().part
+
+
+def more_is_due() -> bool:
+    """Whether this run has still to draw another part than the one that is being drawn."""
+    memory = _memory()
+    return bool(set(memory.due) - {memory.part})
+
+
 def address() -> tuple[str, dict[str, str]]:
     """The page that is open, and its settings as its link spells them: what differs from the page's own, by name."""
     memory = _memory()
@@ -260,11 +326,6 @@ def choose(name: str, value: Any) -> None:
     memory = _memory()
     memory.acted = True
     memory.chosen[name] = value
-
-
-def is_dragged() -> bool:
-    """Whether a slider still moves: this run shows a value that it passes."""
-    return _memory().moving
 
 
 def shown_as() -> Handout:
@@ -286,6 +347,15 @@ def chosen_on(page: str, controls: Iterable[Control]) -> tuple[Settings, Fixed]:
     return resolve(controls, memory.chosen | fixed.values), fixed
 
 
+def _draw_beside(control: Control, settings: Settings) -> None:
+    """Draw one control beside the page: a live slider so that it can be drawn anew by itself."""
+    if control.slides and live_slider.can_be_drawn():
+        key = _memory().homes[control.name] = f"slider {control.name}"
+        _draw_fragment(key, lambda: _draw(control, settings_now()))
+    else:
+        _draw(control, settings)
+
+
 def _draw(control: Control, settings: Settings) -> None:
     """Draw one control, showing its value in `settings`."""
     memory, name = _memory(), control.name
@@ -302,6 +372,7 @@ def _draw(control: Control, settings: Settings) -> None:
         st.text(control.fixed(settings))
         return
     if slides:
+        memory.homes.setdefault(name, memory.part)
         live_slider.draw(
             control.label,
             control.track(settings),
@@ -309,7 +380,7 @@ def _draw(control: Control, settings: Settings) -> None:
             help=control.help,
             heard=memory.heard.get(name, 0),
             session=memory.session,
-            on_move=partial(_slide, control),
+            on_move=partial(_follow, control),
         )
         report = live_slider.reported(name)
         if report and report[1] != memory.heard.get(name, 0):
@@ -339,6 +410,46 @@ def _slide(control: Control) -> None:
         with suppress(ValueError):
             memory.slid[control.name] = control.read(str(value))
             memory.heard[control.name], memory.dragged = number, not rest
+
+
+def _follow(control: Control) -> None:
+    """Hear what a live slider reports, and draw again what has to follow it.
+
+    While it moves that is one part: the one in which it stands, or else the one that leads. When it rests these are all
+    parts, and beside them the sliders that look otherwise now. Where more than that does, the script runs anew.
+    """
+    memory, noted = _memory(), bool(_memory().notes)
+    _slide(control)
+    if noted or memory.acted or memory.changed or not memory.leader:
+        st.rerun()
+    memory.take_changes(memory.controls)
+    home = memory.homes.get(control.name, "")
+    if memory.moving:
+        st.rerun([home if home in memory.parts else memory.leader])
+    looks = _looks(memory)
+    changed = [name for name, look in looks.items() if look != memory.looks.get(name)]
+    if not set(changed) <= set(memory.homes):
+        memory.acted = True
+        st.rerun()
+    memory.looks = looks
+    memory.due = [memory.leader, *(part for part, follows in memory.parts.items() if follows and part != memory.leader)]
+    beside = [memory.homes[name] for name in changed if memory.homes[name] not in memory.parts]
+    st.rerun([*memory.due, *beside])
+
+
+def _looks(memory: Memory) -> dict[str, Any]:
+    """How the controls beside the page look, by name: all but the value at which one stands that was chosen by hand."""
+    settings = memory.settings(memory.controls)
+    return {
+        control.name: (
+            control.drawn(settings),
+            same(settings.wanted[control.name], settings.values[control.name])
+            or (settings.wanted[control.name], settings.values[control.name]),
+            _options(control, settings) if isinstance(control, Dependent) else [],
+        )
+        for control in memory.controls
+        if not control.in_page
+    }
 
 
 def _draw_widget(control: Control, settings: Settings) -> None:

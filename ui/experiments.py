@@ -178,17 +178,26 @@ def _set(experiment: Experiment) -> None:
         controls.choose(name, value)
 
 
-def offer(page: str, settings: Settings) -> None:
-    """The buttons of a page, below its controls; and at the top of it what to look for, while one's settings are on."""
-    shown = controls.shown_as()
-    offered = [each for each in EXPERIMENTS[page] if not set(each.sets) & set(shown.fixed)]
-    for experiment in offered if shown.present <= 1 else ():
-        if _is_on(experiment, settings):
-            st.info(f"**{experiment.name}.** {experiment.look}", icon=":material/science:")
+def offer(page: str) -> None:
+    """The buttons of a page, below its controls."""
     with st.sidebar:
+        offered = _offered(page)
         if offered:
             st.subheader("Experiments")
         for place, experiment in enumerate(offered):
             st.button(
                 experiment.name, key=f"{page}_experiment_{place}", on_click=_set, args=(experiment,), width="stretch"
             )
+
+
+def what_to_look_for(settings: Settings) -> None:
+    """At the top of the page that is open, while the settings of an experiment are on."""
+    name, _ = controls.address()
+    for experiment in _offered(name) if controls.shown_as().present <= 1 else ():
+        if _is_on(experiment, settings):
+            st.info(f"**{experiment.name}.** {experiment.look}", icon=":material/science:")
+
+
+def _offered(page: str) -> list[Experiment]:
+    """Those that set nothing that a link has locked or hidden."""
+    return [each for each in EXPERIMENTS[page] if not set(each.sets) & set(controls.shown_as().fixed)]

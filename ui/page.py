@@ -3,15 +3,17 @@
 import inspect
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from ui import controls, figure_tables, figures, handout, navigation, page_keys, scripts
+from ui import controls, experiments, figure_tables, figures, handout, navigation, page_keys, scripts
 from ui import take_away_files as files
 from ui.control_kinds import Settings
 from ui.scripts.writing import notebook
@@ -96,10 +98,11 @@ html { font-size: 22px !important; }
 </style>"""
 _LATER_SECTION = "<style>.st-key-what_is_seen { display: none; }</style>"
 
+_PARTS = "parts"  # in the session state: `Part` by key, in the order of the page; "" for what is in no part
+_COMPUTED = "computed"  # in the session state, while a run draws several parts: what all of them show
 _TO_TOP = "to_top"  # in the session state: how often the page was asked to begin at its top
 _ROWS_SHOWN = 16
 _PAUSE = 0.02  # seconds: longer than the server takes to send a figure
-_PATIENCE = 0.2  # seconds: while a slider is dragged, its next move comes sooner
 _CHART_CONFIG = {
     "displaylogo": False,
     "scrollZoom": False,
@@ -114,6 +117,26 @@ _CHART_CONFIG = {
         "resetScale2d",
     ],
 }
+
+
+@dataclass
+class Part:
+    """What was drawn of a part of the page.
+
+    sections: one entry each, its stages or None. figures: by key. opened: one of its expanders is.
+    """
+
+    sections: list["Stages | None"] = field(default_factory=list)
+    figures: dict[str, "Drawn"] = field(default_factory=dict)
+    opened: bool = False
+
+
+class Drawn(NamedTuple):
+    """A figure that was drawn, with its description, and its numbers as tables."""
+
+    chart: figures.Figure
+    alt: str
+    tables: "Tables"
 
 
 class Stages(NamedTuple):
@@ -132,8 +155,7 @@ Tables = Callable[[], Mapping[str, pd.DataFrame]]
 def start(name: str, sentence: str, title: str | None = None) -> None:
     """Begin a page: navigation, title (that of the menu where None), and one sentence that says what will be seen."""
     navigation.ensure(name)
-    st.session_state["drawn"] = {}  # the figures of this run by key, each with its description: `take_away` offers them
-    st.session_state["sections"] = []  # one entry for each section of this run: its stages, or None
+    st.session_state[_PARTS] = {"": Part()}
     st.html(_STYLE)
     st.title(title or navigation.entry(name).title)
     with st.container(key="what_is_seen"):
@@ -150,13 +172,13 @@ def section(heading: str | None = None, stages: Stages | None = None) -> bool:
 
     stages: where the section shows one of several stages, the way on leads through them.
     """
-    sections = st.session_state["sections"]
-    sections.append(stages)
-    if len(sections) == 1:
+    _this_part().sections.append(stages)
+    number, shown = _number_of_sections(controls.part()), controls.shown_as().present
+    if number == 1:
         st.set_page_config(initial_sidebar_state="collapsed" if presenting() else "auto")
         if presenting():
-            st.html(_PRESENTING + _LATER_SECTION * (controls.shown_as().present > 1))
-    if controls.shown_as().present not in (0, len(sections)):
+            st.html(_PRESENTING + _LATER_SECTION * (shown > 1))
+    if shown not in (0, number):
         return False
     if heading:
         st.header(heading)
@@ -175,33 +197,82 @@ def columns(shares: int | Sequence[int]) -> Sequence[DeltaGenerator]:
     return st.columns(shares)
 
 
-def figure(
-    chart: figures.Figure, key: str, alt: str, tables: Tables | None = None, *, follows: bool | None = None
-) -> DeltaGenerator:
+def parts(
+    compute: Callable[[Settings], Any],
+    *draw: Callable[[Settings, Any], None],
+    below: Callable[[Settings, Any], None],
+    leads: int = 0,
+) -> None:
+    """Draw the page below its controls in parts, of which each can be drawn anew by itself when a slider moves.
+
+    Args:
+        compute: what the parts show, from the settings; once for all parts that are drawn together.
+        draw: the parts, from the settings and what was computed.
+        below: the part below them, of which the sliders change nothing while its expanders are closed.
+        leads: the place of the part that follows a slider while that moves.
+    """
+    for place, each in enumerate([*draw, below]):
+        part = partial(_draw_part, compute, each, place == 0, place == leads, each is below)
+        controls.draw_part(f"part {place + 1}", part, leads=place == leads)
+
+
+def _draw_part(
+    compute: Callable[[Settings], Any],
+    draw: Callable[[Settings, Any], None],
+    first: bool,
+    leads: bool,
+    below: bool,
+    settings: Settings,
+) -> bool:
+    """Draw a part of the page; returns whether it is to be drawn again when a slider has moved."""
+    this = st.session_state[_PARTS][controls.part()] = Part()
+    if first:
+        settings_in_print(settings)
+        experiments.what_to_look_for(settings)
+    # Kept until the last of the parts that are drawn together has taken it: a class has no room for everybody's.
+    values, computed = st.session_state.pop(_COMPUTED, (None, None))
+    if values != settings.values:
+        computed = compute(settings)
+    if controls.more_is_due():
+        st.session_state[_COMPUTED] = settings.values, computed
+    draw(settings, computed)
+    if leads and controls.more_is_due():
+        # Let the browser paint it before it gets the rest, which takes it longer than it takes us.
+        time.sleep(_PAUSE)
+    return this.opened or not below
+
+
+def settings_in_print(settings: Settings) -> None:
+    """What the controls say, for a printed sheet, which leaves them out."""
+    with st.container(key="settings_in_print"):
+        st.text(controls.told(settings))
+
+
+def _this_part() -> Part:
+    return st.session_state[_PARTS][controls.part()]
+
+
+def _number_of_sections(until: str) -> int:
+    """How many sections the page has down to the end of a part."""
+    parts = st.session_state[_PARTS]
+    return sum(len(parts[key].sections) for key in list(parts)[: list(parts).index(until) + 1])
+
+
+def _figures() -> dict[str, Drawn]:
+    """All figures of the page by key."""
+    return dict(chain.from_iterable(part.figures.items() for part in st.session_state[_PARTS].values()))
+
+
+def figure(chart: figures.Figure, key: str, alt: str, tables: Tables | None = None) -> DeltaGenerator:
     """Draw a figure under a key of its own, with a spoken description; returns its place, to draw another one there.
 
     tables: makes the figure's numbers as tables, where they cannot be read off the figure itself.
-    follows: while a slider is dragged, the page is drawn down to here; None: the first figure does.
     """
-    st.session_state["drawn"][key] = chart, alt, tables or partial(figure_tables.tables, chart)
+    _this_part().figures[key] = Drawn(chart, alt, tables or partial(figure_tables.tables, chart))
     if presenting():
         chart = figures.enlarged(chart)
     picture = {"format": "png", "scale": 2, "filename": files.file_name(*controls.address(), key)}
-    place = st.plotly_chart(chart, key=key, config=_CHART_CONFIG | {"toImageButtonOptions": picture}, alt=alt)
-    if len(st.session_state["drawn"]) == 1 if follows is None else follows:
-        _give_way()
-    return place
-
-
-def _give_way() -> None:
-    """Let the browser paint what is drawn so far before it gets the rest, which takes it longer than it takes us.
-
-    While a slider is dragged its next move comes meanwhile, and Streamlit gives up this run for it as soon as the
-    session's state is touched: then only the figures so far follow the hand, and the others when it pauses.
-    """
-    for _ in range(round(_PATIENCE / _PAUSE) if controls.is_dragged() else 1):
-        time.sleep(_PAUSE)
-        st.session_state.get("drawn")
+    return st.plotly_chart(chart, key=key, config=_CHART_CONFIG | {"toImageButtonOptions": picture}, alt=alt)
 
 
 def findings(*sentences: str) -> DeltaGenerator:
@@ -228,18 +299,25 @@ def table(frame: pd.DataFrame | Table, alt: str) -> None:
     st.dataframe(frame, column_config=shown, height="content" if len(frame) <= _ROWS_SHOWN else "auto", alt=alt)
 
 
+def expander(label: str, key: str) -> Any:
+    """An expander that is empty until it is opened: while it is closed, nothing is computed for it."""
+    box = st.expander(label, key=key, on_change="rerun")
+    _this_part().opened |= bool(box.open)
+    return box
+
+
 def numbers(tables: Mapping[str, pd.DataFrame | Table]) -> None:
-    """The numbers behind the pictures, in an expander that is empty until it is opened."""
-    box = st.expander("The numbers", key="numbers", on_change="rerun")
+    """The numbers behind the pictures, in an expander."""
+    box = expander("The numbers", key="numbers")
     if box.open:
         with box:
             for name, frame in tables.items():
                 st.markdown(f"**{name}**")
                 table(frame, alt=name)
             key = _choose_figure("Numbers of a figure", key="numbers_figure")
-            _, told, made = st.session_state["drawn"][key]
-            st.text(told)
-            numbers_of_figure = made()
+            chosen = _figures()[key]
+            st.text(chosen.alt)
+            numbers_of_figure = chosen.tables()
             if not numbers_of_figure:
                 st.text("This figure is a drawing: its numbers are written in it, and stand in the tables above.")
             for name, frame in numbers_of_figure.items():
@@ -249,7 +327,7 @@ def numbers(tables: Mapping[str, pd.DataFrame | Table]) -> None:
 
 def _choose_figure(label: str, key: str) -> str:
     """A box to choose one of the figures that are drawn; the key of the figure chosen."""
-    return st.selectbox(label, st.session_state["drawn"], format_func=_spaced, key=key)
+    return st.selectbox(label, _figures(), format_func=_spaced, key=key)
 
 
 def _spaced(key: str) -> str:
@@ -257,12 +335,12 @@ def _spaced(key: str) -> str:
 
 
 def take_away(settings: Settings, arrays: Mapping[str, np.ndarray], tables: Mapping[str, pd.DataFrame | Table]) -> None:
-    """The page as a script, a notebook, data, figures and a link, in an expander like `numbers`.
+    """The page as a script, a notebook, data, figures and a link, in an expander.
 
     Args:
         arrays: all arrays of the page, under the names that they have in its script. tables: those of `numbers`.
     """
-    box = st.expander("Take it away", key="take_away", on_change="rerun")
+    box = expander("Take it away", key="take_away")
     if not box.open:
         return
     name, link = controls.address()
@@ -291,14 +369,14 @@ def take_away(settings: Settings, arrays: Mapping[str, np.ndarray], tables: Mapp
             "As a picture (PNG): the camera that shows up above each figure."
         )
         key = _choose_figure("Figure", key="take_away_figure")
-        chart, alt, _ = st.session_state["drawn"][key]
-        make = partial(files.html, chart, title, alt, address)
+        chosen = _figures()[key]
+        make = partial(files.html, chosen.chart, title, chosen.alt, address)
         save("Figure (.html)", make, f"{called(key)}.html", "text/html")
 
 
 def source(*functions: Callable[..., object]) -> None:
-    """The functions of core that computed the page, as they stand in the files, in an expander like `numbers`."""
-    box = st.expander("The code that ran", key="source_code", on_change="rerun")
+    """The functions of core that computed the page, as they stand in the files, in an expander."""
+    box = expander("The code that ran", key="source_code")
     if box.open:
         with box:
             for function in functions:
@@ -329,7 +407,8 @@ def foot(name: str) -> None:
 
 def _way_on() -> tuple[int, str, str]:
     """The buttons and keys that lead on; returns where the presentation stands: section, and its stage if any."""
-    sections, shown = st.session_state["sections"], controls.shown_as()
+    sections = [stages for part in st.session_state[_PARTS].values() for stages in part.sections]
+    shown = controls.shown_as()
     if shown.present > len(sections):  # another setting has fewer sections
         controls.present(len(sections))
         st.rerun()

@@ -2,6 +2,9 @@
 
 import ctypes
 import gc
+import os
+import socket
+import stat
 from contextlib import suppress
 
 import numpy  # noqa: F401  only a library that is there can be told to keep to one thread
@@ -13,7 +16,7 @@ _M_MMAP_THRESHOLD, _M_TRIM_THRESHOLD = -3, -1  # glibc's malloc.h
 
 @st.cache_resource(show_spinner=False)  # holds nothing: it only remembers that it was done
 def prepare() -> None:
-    """Fit numpy and malloc to a server of many short runs, each in a thread of its own.
+    """Fit the network, numpy and malloc to a server of many short runs, each in a thread of its own.
 
     On matrices this small a second thread of OpenBLAS costs more than it brings, and it takes the core from another
     session. (The variable OPENBLAS_NUM_THREADS would come too late: on a fresh server a page may load numpy before
@@ -21,6 +24,7 @@ def prepare() -> None:
     256 KB on they go back to the system at once; smaller ones do not, for each comes back page by page: with 64 KB
     the many matrices of 128 by 128 on the page Recurrence took twice as long.
     """
+    _send_at_once()
     threadpool_limits(1, user_api="blas")
     with suppress(AttributeError, OSError, TypeError):  # other systems have another malloc
         mallopt = ctypes.CDLL(None).mallopt
@@ -37,3 +41,19 @@ def keep(page: str) -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+def _send_at_once() -> None:
+    """Let no message wait until the one before it was acknowledged (TCP_NODELAY).
+
+    A run sends many small messages. Asyncio switches that wait off for the sockets that it makes, but not for those
+    of a server that binds its socket itself, as Streamlit does; so each redraw stood still for 40 ms, or for as long
+    as the way to the browser and back. Connections inherit the setting from the socket that listens.
+    """
+    with suppress(OSError):  # another system may have no such folder
+        for number in map(int, os.listdir("/dev/fd")):
+            with suppress(OSError):  # closed meanwhile
+                if stat.S_ISSOCK(os.fstat(number).st_mode):
+                    with socket.socket(fileno=os.dup(number)) as each:
+                        if each.type == socket.SOCK_STREAM and each.family in (socket.AF_INET, socket.AF_INET6):
+                            each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
