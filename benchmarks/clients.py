@@ -52,7 +52,8 @@ class Visitor:
         self._page_hash = ""
         self._running = self._closed = False
         self._begun = 0  # runs of the script
-        self._moves = 0
+        self._moves = 0  # of live sliders
+        self._slid: dict[str, tuple[float, int]] = {}  # where this visitor has put them, and how many runs before
 
     # --- what a person does ----------------------------------------------------------------------------------------
 
@@ -86,6 +87,10 @@ class Visitor:
         self._states.clear()
         return await self._changed(await self._send(), patience)
 
+    async def rerun(self, patience: float = 60) -> float:
+        """Run the whole script again, as the menu's entry does; returns the seconds until it is drawn."""
+        return await self._changed(await self._send(), patience)
+
     def vanish(self) -> None:
         """Break the connection without a goodbye, as a closed lid or a lost network does."""
         self._connection.transport.abort()
@@ -117,9 +122,8 @@ class Visitor:
     def widget(self, key: str) -> Message:
         """The widget with this key, as the server described it. Raises KeyError where there is none."""
         for element in self.shown.values():
-            found = _inside(element)
-            if _key(getattr(found, "id", "")) == key:
-                return found
+            if _key_of(element) == key:
+                return _inside(element)
         raise KeyError(f"no widget {key!r} on /{self.page}")
 
     def widget_ids(self) -> list[str]:
@@ -134,7 +138,11 @@ class Visitor:
 
     def value(self, key: str) -> float:
         """What a live slider shows. Raises KeyError where there is none."""
-        return float(json.loads(self.widget(key).json)["value"])
+        place = next((place for place, element in self.shown.items() if _key_of(element) == key), None)
+        if place is None:
+            raise KeyError(f"no slider {key!r} on /{self.page}")
+        moved, before = self._slid.get(key, (0.0, 0))
+        return moved if before >= self._runs[place] else float(json.loads(_inside(self.shown[place]).json)["value"])
 
     def has(self, key: str) -> bool:
         """Whether there is a widget with this key that can be used."""
@@ -183,6 +191,8 @@ class Visitor:
             spelled = str(value).lower() if isinstance(value, bool) else f"{value}"
             self.query = urlencode(dict(parse_qsl(self.query)) | {found.query_param_key: spelled})
         self._moves += 1
+        if type(found).__name__ == "BidiComponent":
+            self._slid[key] = float(value), self._begun
         return _written(found, value, self._moves)
 
     async def _listen(self) -> None:
@@ -261,6 +271,11 @@ def _kind(element: Element) -> str:
 
 def _inside(element: Element) -> Message:
     return getattr(element, _kind(element)) if _kind(element) else element
+
+
+def _key_of(element: Element) -> str:
+    """The key of the widget that an element is."""
+    return _key(getattr(_inside(element), "id", ""))
 
 
 def _key(widget_id: str) -> str:

@@ -1,0 +1,123 @@
+"""What follows a slider: parts of a page are drawn anew without its script, and show what the whole page would show."""
+
+import json
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from benchmarks.classroom import SLIDERS
+from benchmarks.clients import Visitor, events, visit
+from tests.browser.harness import running_server
+from tests.test_together import run
+
+MOVES = 8
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with running_server(tmp_path_factory.mktemp("server") / "log.txt") as base:
+        yield base
+
+
+def seen(visitor: Visitor) -> list[tuple[tuple[int, ...], str, Any]]:
+    """All that stands on the page, without what differs from visit to visit: a slider's count of moves."""
+    found: list[tuple[tuple[int, ...], str, Any]] = []
+    for place, element in sorted(visitor.shown.items()):
+        kind = element.WhichOneof("type")
+        what = getattr(element, kind)
+        if kind == "bidi_component" and "heard" in what.json:
+            track = {name: told for name, told in json.loads(what.json).items() if name not in ("heard", "session")}
+            found.append((place, kind, track | {"value": visitor.value(what.id.split("-", 2)[-1])}))
+        else:
+            found.append((place, kind, what.SerializeToString(deterministic=True)))
+    return found
+
+
+def maps(visitor: Visitor) -> dict[str, str]:
+    """The figures of the page by key."""
+    return {chart.id.split("-", 2)[-1]: chart.spec for chart in visitor.of_kind("plotly_chart")}
+
+
+def moving(number: int, value: float, *, rest: bool) -> str:
+    """What a browser reports of a live slider."""
+    return json.dumps([dict(event="moved", value=dict(value=value, number=number, rest=rest))])
+
+
+@pytest.mark.parametrize("name", [page for page in SLIDERS if page != "training_lab"])
+def test_what_follows_a_slider_is_what_the_whole_page_shows(name: str, server: str) -> None:
+    chance = random.Random(name)
+    sliders = {key: list(values) for key, values in SLIDERS[name].items()}
+
+    async def move() -> None:
+        async with visit(server, f"/{name}") as visitor:
+            for _ in range(MOVES):
+                key = chance.choice(list(sliders))
+                await visitor.set(key, chance.choice(sliders[key]))
+                followed = seen(visitor), visitor.query
+                await visitor.rerun()
+                assert followed == (seen(visitor), visitor.query)
+            async with visit(server, f"/{name}?{visitor.query}") as other:
+                assert maps(visitor) == maps(other)
+            assert visitor.exceptions == []
+
+    run(move())
+
+
+@pytest.mark.parametrize(
+    ("link", "key", "value"),
+    [
+        ("/self_attention?present=2", "query", 3),
+        ("/self_attention?present=1&seq_len=7", "seq_len", 3),
+        ("/self_attention?seq_len=9&query=9", "seq_len", 4),  # another slider gives way, and says so
+        ("/self_attention?seq_len=900", "d_model", 12),  # what the door said has been read
+        ("/self_attention?d_model=64&weight_scale=0.1&scaling=false", "d_model", 8),  # the end of an experiment
+        ("/self_attention?lock=d_model&d_model=12", "seq_len", 8),
+        ("/multi_head_attention?d_model=24&heads=4&off=4&head=4", "d_model", 18),
+        ("/multi_head_attention?d_model=24&heads=4&off=4&head=4", "heads", 2),
+        ("/transformer_block?blocks=3&block=3", "blocks", 1),
+        ("/training_lab", "layers", 2),
+    ],
+)
+def test_what_else_a_slider_changes_is_drawn_anew(link: str, key: str, value: float, server: str) -> None:
+    async def move() -> None:
+        async with visit(server, link) as visitor:
+            await visitor.set(key, value)
+            followed = seen(visitor), visitor.query
+            await visitor.rerun()
+            assert followed == (seen(visitor), visitor.query)
+            assert f"{key}={value}" in visitor.query
+            assert visitor.exceptions == []
+
+    run(move())
+
+
+def test_while_a_slider_moves_the_first_picture_follows_alone(server: str) -> None:
+    async def drag() -> None:
+        async with visit(server, "/self_attention") as visitor:
+            slider, before = events(visitor.widget("seq_len")), maps(visitor)
+            for number, value in enumerate((6, 7, 8), start=1):
+                await visitor.report(slider, json_trigger_value=moving(number, value, rest=False))
+                now = maps(visitor)
+                assert {key for key in now if now[key] != before[key]} == {"map"}
+                assert f"{value} query tokens" in visitor.of_kind("plotly_chart")[0].alt
+                assert visitor.query == ""
+            await visitor.report(slider, json_trigger_value=moving(4, 8, rest=True))
+            assert visitor.query == "seq_len=8"
+            async with visit(server, "/self_attention?seq_len=8") as other:
+                assert maps(visitor) == maps(other)
+                assert visitor.texts() == other.texts()
+            assert visitor.exceptions == []
+
+    run(drag())
+
+
+def test_a_slider_within_the_page_moves_the_pictures_around_it(server: str) -> None:
+    async def drag() -> None:
+        async with visit(server, "/self_attention") as visitor:
+            slider, before = events(visitor.widget("query")), maps(visitor)
+            await visitor.report(slider, json_trigger_value=moving(1, 4, rest=False))
+            assert {key for key, spec in maps(visitor).items() if spec != before[key]} == {"row"}
+
+    run(drag())
