@@ -4,8 +4,9 @@
     python -m benchmarks.redraw --quick --check recurrence
 
 The floor is an app of one slider (`st.slider`) and one heatmap of the same size, with the project's own server
-settings (`.streamlit/config.toml` and `ui.server`). Floor and pages are measured in turns, in the same headless browser and the same run, so that what else the
-machine does falls on both alike; a slow machine makes both slow, and the ratio stays.
+settings (`.streamlit/config.toml` and `ui.server`). Floor and pages are measured in turns, in the same headless browser
+and the same run, so that what else the machine does falls on both alike; a slow machine makes both slow, and the ratio
+stays.
 
 - key: from the key's arrival in the browser until the page's first map is another one on the screen: what its
   chart has drawn (the pictures of its maps, the paths of its curves) differs in the moment before a frame is painted.
@@ -56,8 +57,8 @@ shares = np.exp(x) / np.exp(x).sum(axis=1, keepdims=True)
 map_ = go.Figure(go.Heatmap(z=shares, zmin=0, zmax=1, colorscale="Viridis"), layout={{"height": 480}})
 st.plotly_chart(map_, key="map", alt="A map")
 '''
-# The app, with the time of each redraw in its log: the thread that runs the script or parts of it, from its beginning to
-# its end, with what Streamlit does there before and after.
+# The app, with the time of each redraw in its log: of the thread that runs the script or parts of it, from its
+# beginning to its end, with what Streamlit does there before and after.
 CLOCKED = """import sys
 from time import perf_counter, thread_time
 sys.path.insert(0, {root!r})

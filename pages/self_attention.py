@@ -180,8 +180,8 @@ def draw_stage(stage: str, settings: Settings, shown: Shown) -> None:
 def stage_buttons(settings: Settings) -> None:
     """The way to the previous and the next stage."""
     shown, fixed = STAGES.index(settings.stage), "stage" in controls.shown_as().fixed
-    back, on = st.columns(2)
-    back.button(
+    side_by_side = st.container(horizontal=True)
+    side_by_side.button(
         "Previous stage",
         key="self_attention_previous",
         disabled=fixed or shown == 0,
@@ -189,7 +189,7 @@ def stage_buttons(settings: Settings) -> None:
         args=("stage", STAGES[shown - 1]),
         width="stretch",
     )
-    on.button(
+    side_by_side.button(
         "Next stage",
         key="self_attention_next",
         disabled=fixed or settings.stage in ("output", "all"),

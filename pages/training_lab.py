@@ -114,6 +114,7 @@ page.start(
 settings = controls.open_page("training_lab", CONTROLS["training_lab"])
 experiments.offer("training_lab")
 controls.teaching_buttons()
+page.set_stage()
 page.settings_in_print(settings)
 experiments.what_to_look_for(settings)
 first = Settings(

@@ -25,7 +25,7 @@ def seen(visitor: Visitor) -> list[tuple[tuple[int, ...], str, Any]]:
     """All that stands on the page, without what differs from visit to visit: a slider's count of moves."""
     found: list[tuple[tuple[int, ...], str, Any]] = []
     for place, element in sorted(visitor.shown.items()):
-        kind = element.WhichOneof("type")
+        kind = str(element.WhichOneof("type"))
         what = getattr(element, kind)
         if kind == "bidi_component" and "heard" in what.json:
             track = {name: told for name, told in json.loads(what.json).items() if name not in ("heard", "session")}

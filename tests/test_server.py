@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from tests.conftest import ROOT
 
 FIRST_VISITOR = """
@@ -20,4 +22,24 @@ def test_numpy_keeps_to_one_thread_whichever_page_is_asked_for_first() -> None:
     environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
     command = [sys.executable, "-c", FIRST_VISITOR]
     run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=True)
+    assert run.stdout.strip() == "1"
+
+
+LISTENER = """
+import socket
+listening = socket.socket()
+listening.bind(("127.0.0.1", 0))
+listening.listen()
+from ui import server
+server.prepare()
+calling = socket.create_connection(listening.getsockname())
+answering, _ = listening.accept()
+print(answering.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a connection need not take over what its listener has")
+def test_no_message_waits_for_the_one_before_it() -> None:
+    command = [sys.executable, "-c", LISTENER]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
     assert run.stdout.strip() == "1"

@@ -167,18 +167,20 @@ def presenting() -> bool:
     return controls.shown_as().present > 0
 
 
+def set_stage() -> None:
+    """While presenting, fold the sidebar and make everything large. After the controls: they know how it is shown."""
+    st.set_page_config(initial_sidebar_state="collapsed" if presenting() else "auto")
+    if presenting():
+        st.html(_PRESENTING + _LATER_SECTION * (controls.shown_as().present > 1))
+
+
 def section(heading: str | None = None, stages: Stages | None = None) -> bool:
     """Begin a section; False where it is not on show and is to be left out. The first one has no heading.
 
     stages: where the section shows one of several stages, the way on leads through them.
     """
     _this_part().sections.append(stages)
-    number, shown = _number_of_sections(controls.part()), controls.shown_as().present
-    if number == 1:
-        st.set_page_config(initial_sidebar_state="collapsed" if presenting() else "auto")
-        if presenting():
-            st.html(_PRESENTING + _LATER_SECTION * (shown > 1))
-    if shown not in (0, number):
+    if controls.shown_as().present not in (0, _number_of_sections(controls.part())):
         return False
     if heading:
         st.header(heading)
@@ -192,7 +194,7 @@ def go_to_top() -> None:
 
 def columns(shares: int | Sequence[int]) -> Sequence[DeltaGenerator]:
     """Places side by side; one below the other while presenting, where each is to be large."""
-    if presenting():
+    if presenting() or shares == 1:
         return [st.container() for _ in range(shares if isinstance(shares, int) else len(shares))]
     return st.columns(shares)
 
@@ -211,6 +213,7 @@ def parts(
         below: the part below them, of which the sliders change nothing while its expanders are closed.
         leads: the place of the part that follows a slider while that moves.
     """
+    set_stage()
     for place, each in enumerate([*draw, below]):
         part = partial(_draw_part, compute, each, place == 0, place == leads, each is below)
         controls.draw_part(f"part {place + 1}", part, leads=place == leads)
