@@ -252,7 +252,7 @@ page.start(
     "All tokens look at once, none waits for another. Each row of the map belongs to one token, the query: "
     "it says what share the query takes from each token in the columns, the keys.",
 )
-controls.open_page("self_attention", CONTROLS["self_attention"])
+controls.open_page("self_attention", CONTROLS["self_attention"], in_parts=True)
 experiments.offer("self_attention")
 controls.teaching_buttons()
 page.parts(compute, the_map, rows_and_stages, below=below)

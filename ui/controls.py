@@ -154,6 +154,7 @@ class Memory:
     moving: bool = False  # the same, for the run that is on
     drawn: dict[str, tuple[int, list[int]]] = field(default_factory=dict)  # of each `Dependent`: count and options
     controls: Sequence[Control] = ()  # of the page that is open
+    in_parts: bool = False  # it consists of parts that follow its sliders by themselves
     looks: dict[str, Any] = field(default_factory=dict)  # how those beside the page were drawn, by name
     homes: dict[str, str] = field(default_factory=dict)  # the fragment in which a live slider stands, by its name
     parts: dict[str, bool] = field(default_factory=dict)  # of the page: fragments, by key; whether they follow sliders
@@ -200,16 +201,19 @@ class Memory:
         self.drawn[control.name] = (count + (before != options), options)
 
 
-def open_page(name: str, controls: Sequence[Control | str]) -> Settings:
+def open_page(name: str, controls: Sequence[Control | str], *, in_parts: bool = False) -> Settings:
     """Enter the page, draw its controls in the sidebar (a string is a heading) and return the settings.
 
     Call it below the title: what the link got wrong is told where it is called.
+
+    Args:
+        in_parts: the page consists of parts that follow its sliders by themselves (`draw_part`).
     """
     memory = _memory()
     real = [control for control in controls if isinstance(control, Control)]
     acted, memory.acted = memory.acted or bool(memory.changed or memory.slid), False
     memory.controls, memory.homes, memory.parts, memory.due = real, {}, {}, []
-    memory.leader = memory.part = ""
+    memory.in_parts, memory.leader, memory.part = in_parts, "", ""
     memory.take_changes(real)
     if memory.page != name:
         _enter(memory, name, real)
@@ -349,7 +353,7 @@ def chosen_on(page: str, controls: Iterable[Control]) -> tuple[Settings, Fixed]:
 
 def _draw_beside(control: Control, settings: Settings) -> None:
     """Draw one control beside the page: a live slider so that it can be drawn anew by itself."""
-    if control.slides and live_slider.can_be_drawn():
+    if _memory().in_parts and control.slides and live_slider.can_be_drawn():
         key = _memory().homes[control.name] = f"slider {control.name}"
         _draw_fragment(key, lambda: _draw(control, settings_now()))
     else:
@@ -380,7 +384,7 @@ def _draw(control: Control, settings: Settings) -> None:
             help=control.help,
             heard=memory.heard.get(name, 0),
             session=memory.session,
-            on_move=partial(_follow, control),
+            on_move=partial(_follow if memory.in_parts else _slide, control),
         )
         report = live_slider.reported(name)
         if report and report[1] != memory.heard.get(name, 0):

@@ -11,7 +11,7 @@ import numpy  # noqa: F401  only a library that is there can be told to keep to 
 import streamlit as st
 from threadpoolctl import threadpool_limits
 
-_M_MMAP_THRESHOLD, _M_TRIM_THRESHOLD = -3, -1  # glibc's malloc.h
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # glibc's malloc.h
 
 
 @st.cache_resource(show_spinner=False)  # holds nothing: it only remembers that it was done
@@ -20,16 +20,17 @@ def prepare() -> None:
 
     On matrices this small a second thread of OpenBLAS costs more than it brings, and it takes the core from another
     session. (The variable OPENBLAS_NUM_THREADS would come too late: on a fresh server a page may load numpy before
-    app.py runs.) And glibc keeps the large blocks that a thread gave back; with thirty people that is 150 MB. From
-    256 KB on they go back to the system at once; smaller ones do not, for each comes back page by page: with 64 KB
-    the many matrices of 128 by 128 on the page Recurrence took twice as long.
+    app.py runs.) And glibc gives each thread a heap of its own and keeps what was given back there: with thirty people
+    that is 150 MB. So they share two. Blocks of up to 4 MB stay with the process, for each one comes back from the
+    system page by page: with 256 KB a training took twice as long.
     """
     _send_at_once()
     threadpool_limits(1, user_api="blas")
     with suppress(AttributeError, OSError, TypeError):  # other systems have another malloc
         mallopt = ctypes.CDLL(None).mallopt
-        mallopt(_M_MMAP_THRESHOLD, 256 * 1024)
-        mallopt(_M_TRIM_THRESHOLD, 512 * 1024)
+        mallopt(_M_ARENA_MAX, 2)
+        mallopt(_M_MMAP_THRESHOLD, 4 * 2**20)
+        mallopt(_M_TRIM_THRESHOLD, 8 * 2**20)
 
 
 @st.cache_resource(show_spinner=False, max_entries=16)  # nothing for each page: it only remembers that it was done
