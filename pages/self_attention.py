@@ -7,7 +7,7 @@ import numpy as np
 import streamlit as st
 
 from core import attention, draws
-from ui import controls, experiments, figures, page, predict, words
+from ui import controls, figures, page, predict, words
 from ui.control_kinds import Settings
 from ui.page_controls import CONTROLS, STAGES
 from ui.questions import self_attention as questions
@@ -253,7 +253,5 @@ page.start(
     "it says what share the query takes from each token in the columns, the keys.",
 )
 controls.open_page("self_attention", CONTROLS["self_attention"], in_parts=True)
-experiments.offer("self_attention")
-controls.teaching_buttons()
 page.parts(compute, the_map, rows_and_stages, below=below)
 page.foot("self_attention")

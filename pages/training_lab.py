@@ -112,7 +112,7 @@ page.start(
     "Train a small transformer here, in seconds, and watch what each of its heads comes to look at.",
 )
 settings = controls.open_page("training_lab", CONTROLS["training_lab"])
-experiments.offer("training_lab")
+experiments.offer()
 controls.teaching_buttons()
 page.set_stage()
 page.settings_in_print(settings)

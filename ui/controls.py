@@ -153,7 +153,8 @@ class Memory:
     dragged: bool = False  # the last of these reports came from a slider that still moves
     moving: bool = False  # the same, for the run that is on
     drawn: dict[str, tuple[int, list[int]]] = field(default_factory=dict)  # of each `Dependent`: count and options
-    controls: Sequence[Control] = ()  # of the page that is open
+    declared: Sequence[Control | str] = ()  # of the page that is open: its controls, and headings among them
+    controls: Sequence[Control] = ()  # the controls alone
     in_parts: bool = False  # it consists of parts that follow its sliders by themselves
     looks: dict[str, Any] = field(default_factory=dict)  # how those beside the page were drawn, by name
     homes: dict[str, str] = field(default_factory=dict)  # the fragment in which a live slider stands, by its name
@@ -207,12 +208,13 @@ def open_page(name: str, controls: Sequence[Control | str], *, in_parts: bool = 
     Call it below the title: what the link got wrong is told where it is called.
 
     Args:
-        in_parts: the page consists of parts that follow its sliders by themselves (`draw_part`).
+        in_parts: the page consists of parts that follow its sliders by themselves (`draw_part`), and draws its controls
+            with `draw_beside`, once its first picture is on its way.
     """
     memory = _memory()
     real = [control for control in controls if isinstance(control, Control)]
     acted, memory.acted = memory.acted or bool(memory.changed or memory.slid), False
-    memory.controls, memory.homes, memory.parts, memory.due = real, {}, {}, []
+    memory.declared, memory.controls, memory.homes, memory.parts, memory.due = controls, real, {}, {}, []
     memory.in_parts, memory.leader, memory.part = in_parts, "", ""
     memory.take_changes(real)
     if memory.page != name:
@@ -224,9 +226,17 @@ def open_page(name: str, controls: Sequence[Control | str], *, in_parts: bool = 
     if memory.notes:
         with st.container(border=True):
             st.text("\n".join(memory.notes))  # not Markdown: it quotes what the link said
+    if not in_parts:
+        draw_beside()
+    return settings
+
+
+def draw_beside() -> None:
+    """Draw the controls of the page that is open: in the sidebar, or beside a section that is presented."""
+    memory, settings = _memory(), settings_now()
     with st.container(key="controls_beside") if memory.handout.present else st.sidebar:
         heading = ""
-        for control in controls:
+        for control in memory.declared:
             if isinstance(control, str):
                 heading = control
             elif not control.in_page and control.applies(settings) and control.name not in memory.handout.hidden:
@@ -236,10 +246,9 @@ def open_page(name: str, controls: Sequence[Control | str], *, in_parts: bool = 
                 heading = ""
                 _draw_beside(control, settings)
         if memory.page != navigation.HAND_OUT.name:  # it has no example
-            _buttons(real, settings)
-    _follow_history(real)
-    _write_unbound(real)
-    return settings
+            _buttons(memory.controls, settings)
+    _follow_history(memory.controls)
+    _write_unbound(memory.controls)
 
 
 def _enter(memory: Memory, name: str, controls: Sequence[Control]) -> None:

@@ -178,15 +178,16 @@ def _set(experiment: Experiment) -> None:
         controls.choose(name, value)
 
 
-def offer(page: str) -> None:
-    """The buttons of a page, below its controls."""
+def offer() -> None:
+    """The buttons of the page that is open, below its controls."""
+    name, _ = controls.address()
     with st.sidebar:
-        offered = _offered(page)
+        offered = _offered(name)
         if offered:
             st.subheader("Experiments")
         for place, experiment in enumerate(offered):
             st.button(
-                experiment.name, key=f"{page}_experiment_{place}", on_click=_set, args=(experiment,), width="stretch"
+                experiment.name, key=f"{name}_experiment_{place}", on_click=_set, args=(experiment,), width="stretch"
             )
 
 

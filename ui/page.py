@@ -205,7 +205,9 @@ def parts(
     below: Callable[[Settings, Any], None],
     leads: int = 0,
 ) -> None:
-    """Draw the page below its controls in parts, of which each can be drawn anew by itself when a slider moves.
+    """Draw the page in parts, of which each can be drawn anew by itself when a slider moves, and its controls.
+
+    The controls are drawn after the part that leads: so its picture is on its way first.
 
     Args:
         compute: what the parts show, from the settings; once for all parts that are drawn together.
@@ -217,6 +219,10 @@ def parts(
     for place, each in enumerate([*draw, below]):
         part = partial(_draw_part, compute, each, place == 0, place == leads, each is below)
         controls.draw_part(f"part {place + 1}", part, leads=place == leads)
+        if place == leads:
+            controls.draw_beside()
+            experiments.offer()
+            controls.teaching_buttons()
 
 
 def _draw_part(
