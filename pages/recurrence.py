@@ -48,11 +48,6 @@ class Shown:
         return recurrence.costs(self.settings.n_tokens, self.settings.d_model)
 
     @cached_property
-    def curves(self) -> dict[str, np.ndarray]:
-        """The costs at all `LENGTHS`."""
-        return recurrence.costs_by_length(LENGTHS, self.settings.d_model)
-
-    @cached_property
     def x(self) -> np.ndarray:
         s = self.settings
         return draws.words(s.tokens, s.d_model, s.seed) if s.tokens else draws.tokens(s.n_tokens, s.d_model, s.seed)
@@ -101,7 +96,8 @@ def who_waits(settings: Settings, shown: Shown) -> None:
 
 def what_it_costs(settings: Settings, shown: Shown) -> None:
     """The exact counts, and how they grow with the length."""
-    n, crossings = settings.n_tokens, recurrence.crossings(settings.d_model)
+    n, d_model = settings.n_tokens, settings.d_model
+    curves, crossings = recurrence.costs_by_length(LENGTHS, d_model), recurrence.crossings(d_model)
     findings = recurrence_words.cost_findings(shown.costs, crossings)
     st.markdown("Exact counts for the chosen length n and width d. Activation functions and biases are left out.")
     st.table(
@@ -112,13 +108,13 @@ def what_it_costs(settings: Settings, shown: Shown) -> None:
     left, right = st.columns(2)
     with left:
         page.figure(
-            recurrence_figures.multiply_adds(shown.curves, LENGTHS, crossings, now=n),
+            recurrence_figures.multiply_adds(curves, LENGTHS, crossings, now=n),
             key="multiply_adds",
             alt=f"Multiply-adds against the length. {' '.join(findings)}",
         )
     with right:
         page.figure(
-            recurrence_figures.steps_and_paths(shown.curves, LENGTHS, now=n),
+            recurrence_figures.steps_and_paths(curves, LENGTHS, now=n),
             key="steps",
             alt="Sequential steps, longest path between two tokens and entries of the attention map, "
             "against the length.",
@@ -223,7 +219,7 @@ def reach_and_weights(shown: Shown) -> pd.DataFrame:
 
 def arrays(shown: Shown) -> dict[str, np.ndarray]:
     """All numbers, under the names that they have in the script."""
-    curves, memory = shown.curves, shown.memory
+    curves, memory = recurrence.costs_by_length(LENGTHS, shown.settings.d_model), shown.memory
     return {
         "lengths": np.array(LENGTHS),
         "rnn_steps": curves["rnn_steps"],
