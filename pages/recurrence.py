@@ -100,11 +100,9 @@ def what_it_costs(settings: Settings, shown: Shown) -> None:
     curves, crossings = recurrence.costs_by_length(LENGTHS, d_model), recurrence.crossings(d_model)
     findings = recurrence_words.cost_findings(shown.costs, crossings)
     st.markdown("Exact counts for the chosen length n and width d. Activation functions and biases are left out.")
-    st.table(
-        pd.DataFrame.from_dict(
-            recurrence_words.cost_table(shown.costs), orient="index", columns=["Recurrent network", "Self-attention"]
-        ).rename_axis("what is counted")
-    )
+    counted = recurrence_words.cost_table(shown.costs)
+    rows = pd.Index([*counted], name="what is counted", dtype=object)  # object: pandas' own text takes it longer
+    st.table(pd.DataFrame([*counted.values()], rows, ["Recurrent network", "Self-attention"], dtype=object))
     left, right = st.columns(2)
     with left:
         page.figure(

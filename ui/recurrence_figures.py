@@ -21,7 +21,7 @@ def dependencies(names: Sequence[str]) -> figures.Figure:
     Links lead from what is needed to the result. Step 0 holds the tokens' own vectors, which are given.
     """
     n = len(names)
-    tokens = range(1, n + 1)
+    tokens, given = range(1, n + 1), _given(figures.axis_names(names))
     links = [((t - 1, t - 1), (t, t)) for t in tokens[1:]]
     all_links: list[tuple[tuple[int, int], tuple[int, int]]] = []
     if n <= LINKS_UP_TO:
@@ -38,10 +38,10 @@ def dependencies(names: Sequence[str]) -> figures.Figure:
         data=[
             _links(links) | dict(name="needed for"),
             _links(all_links, width=1.5 if n <= 8 else 0.6) | dict(showlegend=False, xaxis="x2"),
-            _given(names) | dict(name="given"),
-            _given(names) | dict(showlegend=False, xaxis="x2"),
-            _computed(names, list(tokens), _RNN) | dict(name="computed by the RNN"),
-            _computed(names, [1] * n, _ATTENTION) | dict(name="computed by attention", xaxis="x2"),
+            given | dict(name="given"),
+            given | dict(showlegend=False, xaxis="x2"),
+            given | _computed(list(tokens), _RNN) | dict(name="computed by the RNN"),
+            given | _computed([1] * n, _ATTENTION) | dict(name="computed by attention", xaxis="x2"),
         ],
         layout=dict(
             xaxis=token_axis | dict(domain=[0, 0.47]),
@@ -208,32 +208,31 @@ def _links(links: Iterable[tuple[tuple[int, int], tuple[int, int]]], width: floa
     )
 
 
-def _given(names: Sequence[str]) -> Part:
+def _given(full_names: Sequence[str]) -> Part:
+    """The tokens at step 0."""
+    n = len(full_names)
     return dict(
         type="scatter",
-        x=list(range(1, len(names) + 1)),
-        y=[0] * len(names),
+        x=list(range(1, n + 1)),
+        y=[0] * n,
         mode="markers",
-        marker=dict(symbol="circle-open", size=_mark_size(names), color=figures.MUTED, line=dict(width=2)),
-        customdata=figures.axis_names(names),
+        marker=dict(symbol="circle-open", size=_mark_size(n), color=figures.MUTED, line=dict(width=2)),
+        customdata=full_names,
         hovertemplate="token %{customdata}<br>its vector is given<extra></extra>",
     )
 
 
-def _computed(names: Sequence[str], steps: Sequence[int], kind: int) -> Part:
+def _computed(steps: Sequence[int], kind: int) -> Part:
+    """What differs where the tokens are computed, each at its step."""
     return dict(
-        type="scatter",
-        x=list(range(1, len(names) + 1)),
-        y=list(steps),
-        mode="markers",
-        marker=dict(symbol=figures.MARKERS[kind], size=_mark_size(names), color=figures.COLOURS[kind]),
-        customdata=figures.axis_names(names),
+        y=steps,
+        marker=dict(symbol=figures.MARKERS[kind], size=_mark_size(len(steps)), color=figures.COLOURS[kind]),
         hovertemplate="token %{customdata}<br>computed at step %{y}<extra></extra>",
     )
 
 
-def _mark_size(names: Sequence[str]) -> int:
-    return 13 if len(names) <= 16 else 9 if len(names) <= 64 else 4
+def _mark_size(n: int) -> int:
+    return 13 if n <= 16 else 9 if n <= 64 else 4
 
 
 def _token_axis(names: Sequence[str], most: int) -> Part:
