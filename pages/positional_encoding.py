@@ -7,7 +7,7 @@ import numpy as np
 import streamlit as st
 
 from core import attention, draws, positional
-from ui import controls, experiments, figures, page, positional_figures, predict
+from ui import controls, experiments, figures, page, positional_figures, positional_shares, predict
 from ui import positional_words as said
 from ui.control_kinds import Settings
 from ui.page_controls import ADDED, CONTROLS
@@ -15,7 +15,6 @@ from ui.questions import positional_encoding as questions
 from ui.words import number
 
 LESSON_WORDS = ("dog", "bites", "man")
-WIDTHS = (2, 4, 8, 16, 32, 64, 128)
 SLOPES = positional.alibi_slopes(8)
 STEPS = 8  # from one position to the next, of the points that a wave is drawn through
 SOURCES = {
@@ -36,27 +35,21 @@ class Shown:
 
     settings: Settings
 
-    def embed(self, words: tuple[str, ...], width: int) -> np.ndarray:
-        """The embeddings of words, or of the page's random tokens where there are none: (n, width)."""
-        n, seed = self.settings.n_tokens, self.settings.seed
-        rows = draws.words(words, width, seed) if words else draws.tokens(n, width, seed)
-        return self.settings.embedding_scale * rows
-
-    def encode(self, kind: str, width: int) -> np.ndarray:
-        """What a scheme adds to the embeddings, (n, width): zeros where it adds nothing."""
-        n = self.settings.n_tokens
-        table = draws.position_table(n, width, self.settings.seed) if kind == "table" else None
-        return positional.add_positions(np.zeros((n, width)), kind, table)
-
     @cached_property
     def x(self) -> np.ndarray:
         """(n, d) The embeddings."""
-        return self.embed(self.settings.tokens, self.settings.d_model)
+        return self.embed(self.settings.tokens)
+
+    def embed(self, words: tuple[str, ...]) -> np.ndarray:
+        """The embeddings of words, or of random tokens where there are none."""
+        s = self.settings
+        return positional_shares.embed(words, s.n_tokens, s.seed, s.embedding_scale, s.d_model)
 
     @cached_property
     def encoding(self) -> np.ndarray:
-        """(n, d)."""
-        return self.encode(self.settings.scheme, self.settings.d_model)
+        """(n, d) What the scheme adds to them."""
+        s = self.settings
+        return positional_shares.encode(s.scheme, s.n_tokens, s.seed, s.d_model)
 
     @cached_property
     def w(self) -> draws.AttentionWeights:
@@ -126,7 +119,7 @@ class Shown:
     @cached_property
     def rows(self) -> np.ndarray:
         """Their embeddings."""
-        return self.embed(self.words, self.settings.d_model)
+        return self.embed(self.words)
 
     @cached_property
     def order(self) -> np.ndarray:
@@ -164,14 +157,13 @@ class Shown:
     @cached_property
     def widths(self) -> list[int]:
         """For which the shares are shown."""
-        return sorted({*WIDTHS, self.settings.d_model})
+        return positional_shares.widths(self.settings.d_model)
 
     @cached_property
     def shares(self) -> dict[str, np.ndarray]:
         """The shares of positions that are read back right, by scheme, for each width."""
-        embedded = {width: self.embed(self.settings.tokens, width) for width in self.widths}
-        share = partial(positional.shares_right, self.widths, embedded.__getitem__)
-        return {kind: share(partial(self.encode, kind)) for kind in ADDED}
+        s = self.settings
+        return positional_shares.shares(s.tokens, s.n_tokens, s.d_model, s.seed, s.embedding_scale)
 
 
 def wave_width(settings: Settings) -> int:
