@@ -133,10 +133,13 @@ def by_offset(values: Array) -> ByOffset:
     values = matrix("values", values, axes=2)
     n = len(values)
     same("the number of rows", n, "the number of columns", values.shape[1])
-    offsets = np.arange(1 - n, n)
-    diagonals = [values.diagonal(offset) for offset in offsets]
-    mean, low, high = (np.array([read(d) for d in diagonals]) for read in (np.mean, np.min, np.max))
-    return ByOffset(offsets, mean, low, high)
+    beside = np.full((n, 2 * n), np.nan, dtype=values.dtype)
+    beside[:, :n] = values[::-1]
+    # Read with one column less, each row stands one place further to the right than the row above it: a column then
+    # holds the cells of one offset, and nothing else but NaN.
+    diagonals = beside.ravel()[: n * (2 * n - 1)].reshape(n, 2 * n - 1)
+    mean, low, high = (read(diagonals, axis=0) for read in (np.nanmean, np.nanmin, np.nanmax))
+    return ByOffset(np.arange(1 - n, n), mean, low, high)
 
 
 def rises_again(values: Array) -> int | None:

@@ -1,8 +1,8 @@
 """A recurrent network beside self-attention: what each computes, in how many steps, how far it reaches."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, fields
+from functools import lru_cache, partial
 from statistics import median
 from time import perf_counter
 
@@ -167,6 +167,17 @@ def costs(seq_len: int, d_model: int) -> Costs:
         attention_path=min(1, n - 1),
         weights=n * n,
     )
+
+
+@lru_cache(maxsize=64)
+def costs_by_length(lengths: range, d_model: int) -> dict[str, Array]:
+    """The counts of `costs` by their names, each for many lengths, (m,).
+
+    Raises:
+        ValueError: a length or d_model below 1.
+    """
+    found = [vars(costs(seq_len, d_model)) for seq_len in lengths]
+    return {field.name: np.array([counts[field.name] for counts in found]) for field in fields(Costs)}
 
 
 def crossings(d_model: int) -> Crossings:

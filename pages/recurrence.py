@@ -1,6 +1,9 @@
 """Recurrence or all at once: what an RNN and self-attention wait for, cost, take in time, and remember."""
 
 import os
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -8,6 +11,7 @@ import streamlit as st
 
 from core import attention, draws, recurrence
 from ui import controls, experiments, figures, page, predict, recurrence_figures, recurrence_words
+from ui.control_kinds import Settings
 from ui.page_controls import CONTROLS
 from ui.questions import recurrence as questions
 
@@ -15,27 +19,61 @@ LENGTHS = range(2, 257)  # of the curves
 MEASURED_LENGTHS = [2**i for i in range(1, 11)]
 REPEATS = 7
 
-page.start(
-    "recurrence",
-    "A recurrent network (RNN) reads one token after the other. Self-attention takes them all at once. "
-    "Here is what each has to wait for, what it costs, and how far its memory reaches.",
-)
-settings = controls.open_page("recurrence", CONTROLS["recurrence"])
-experiments.offer("recurrence", settings)
-controls.teaching_buttons()
 
-n, d_model, seed = settings.n_tokens, settings.d_model, settings.seed
-names = figures.token_names(settings.tokens, n)
-costs, crossings = recurrence.costs(n, d_model), recurrence.crossings(d_model)
+class Memory(NamedTuple):
+    """What is remembered. reach: of each token in the RNN. weights: with which the last token looks at each."""
 
-# Who waits for whom
-if page.section():
+    w_x: np.ndarray
+    w_h: np.ndarray
+    states: np.ndarray
+    reach: np.ndarray
+    w: draws.AttentionWeights
+    weights: np.ndarray
+
+
+@dataclass
+class Shown:
+    """What the page shows, from its settings; what takes time is computed when a part first asks for it."""
+
+    settings: Settings
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Of the tokens."""
+        return figures.token_names(self.settings.tokens, self.settings.n_tokens)
+
+    @cached_property
+    def costs(self) -> recurrence.Costs:
+        """At the chosen length."""
+        return recurrence.costs(self.settings.n_tokens, self.settings.d_model)
+
+    @cached_property
+    def x(self) -> np.ndarray:
+        s = self.settings
+        return draws.words(s.tokens, s.d_model, s.seed) if s.tokens else draws.tokens(s.n_tokens, s.d_model, s.seed)
+
+    @cached_property
+    def memory(self) -> Memory:
+        s = self.settings
+        w_x, w_h = draws.recurrent_weights(s.d_model, s.seed, s.gain)
+        w = draws.attention_weights(s.d_model, s.seed, s.weight_scale)
+        states = recurrence.rnn(self.x, w_x, w_h)
+        reach = recurrence.reach_of_tokens(states, w_x, w_h)
+        weights = attention.self_attention(self.x, w.w_q, w.w_k, w.w_v).weights[-1]
+        return Memory(w_x, w_h, states, reach, w, weights)
+
+
+def who_waits(settings: Settings, shown: Shown) -> None:
+    """Who waits for whom."""
+    if not page.section():
+        return
+    n, d_model, steps = settings.n_tokens, settings.d_model, recurrence_words.steps(shown.costs)
     page.figure(
-        recurrence_figures.dependencies(names),
+        recurrence_figures.dependencies(shown.names),
         key="dependencies",
-        alt=f"Sequential step against token. {' '.join(recurrence_words.steps(costs))}",
+        alt=f"Sequential step against token. {' '.join(steps)}",
     )
-    page.findings(*recurrence_words.steps(costs))
+    page.findings(*steps)
     st.markdown(
         "A step is one round of work, in which no token waits for another one. Within a round a few operations follow "
         "each other (in attention: scores, softmax, weighted sum), as many for a long sequence as for a short one. "
@@ -55,42 +93,38 @@ if page.section():
         rf" Q, K, V: {n} \times {d_model} \end{{gathered}}"
     )
 
-# What it costs
-if page.section("What each costs"):
+
+def what_it_costs(settings: Settings, shown: Shown) -> None:
+    """The exact counts, and how they grow with the length."""
+    n, d_model = settings.n_tokens, settings.d_model
+    curves, crossings = recurrence.costs_by_length(LENGTHS, d_model), recurrence.crossings(d_model)
+    findings = recurrence_words.cost_findings(shown.costs, crossings)
     st.markdown("Exact counts for the chosen length n and width d. Activation functions and biases are left out.")
-    st.table(
-        pd.DataFrame.from_dict(
-            recurrence_words.cost_table(costs), orient="index", columns=["Recurrent network", "Self-attention"]
-        ).rename_axis("what is counted")
-    )
-    counts = [recurrence.costs(length, d_model) for length in LENGTHS]
+    counted = recurrence_words.cost_table(shown.costs)
+    rows = pd.Index([*counted], name="what is counted", dtype=object)  # object: pandas' own text takes it longer
+    st.table(pd.DataFrame([*counted.values()], rows, ["Recurrent network", "Self-attention"], dtype=object))
     left, right = st.columns(2)
     with left:
         page.figure(
-            recurrence_figures.multiply_adds(counts, LENGTHS, crossings, now=n),
+            recurrence_figures.multiply_adds(curves, LENGTHS, crossings, now=n),
             key="multiply_adds",
-            alt=f"Multiply-adds against the length. {' '.join(recurrence_words.cost_findings(costs, crossings))}",
+            alt=f"Multiply-adds against the length. {' '.join(findings)}",
         )
     with right:
         page.figure(
-            recurrence_figures.steps_and_paths(counts, LENGTHS, now=n),
+            recurrence_figures.steps_and_paths(curves, LENGTHS, now=n),
             key="steps",
             alt="Sequential steps, longest path between two tokens and entries of the attention map, "
             "against the length.",
         )
-    page.findings(*recurrence_words.cost_findings(costs, crossings))
+    page.findings(*findings)
 
-# What it takes
-if page.section("What each takes on this machine"):
+
+def what_it_takes(d_model: int, seed: int) -> None:
+    """The time that both take on this machine, if the reader asks for it."""
     measured = st.session_state.setdefault("recurrence_measured", {})  # timings by width and seed, for this session
     if st.button("Measure on this machine", key="recurrence_measure", icon=":material/timer:"):
-        bar = st.progress(0.0, "Running both …")
-        timings = []
-        for timing in recurrence.time_both(MEASURED_LENGTHS, d_model, seed, REPEATS):
-            timings.append(timing)
-            bar.progress(len(timings) / len(MEASURED_LENGTHS), f"{timing.seq_len:,} tokens are measured")
-        bar.empty()
-        measured[d_model, seed] = timings
+        measured[d_model, seed] = measure(d_model, seed)
     if timings := measured.get((d_model, seed)):
         page.figure(
             recurrence_figures.times(timings),
@@ -110,14 +144,22 @@ if page.section("What each takes on this machine"):
         "of n² numbers, with its output projection; on few cores it need not be faster."
     )
 
-# What is remembered
-if page.section("How far the first token reaches"):
-    x = draws.words(settings.tokens, d_model, seed) if settings.tokens else draws.tokens(n, d_model, seed)
-    w_x, w_h = draws.recurrent_weights(d_model, seed, settings.gain)
-    w = draws.attention_weights(d_model, seed, settings.weight_scale)
-    states = recurrence.rnn(x, w_x, w_h)
-    reach = recurrence.reach_of_tokens(states, w_x, w_h)
-    weights = attention.self_attention(x, w.w_q, w.w_k, w.w_v).weights[-1]
+
+def measure(d_model: int, seed: int) -> list[recurrence.Timing]:
+    """Run both, with a bar that says how far they are."""
+    bar = st.progress(0.0, "Running both …")
+    timings = []
+    for timing in recurrence.time_both(MEASURED_LENGTHS, d_model, seed, REPEATS):
+        timings.append(timing)
+        bar.progress(len(timings) / len(MEASURED_LENGTHS), f"{timing.seq_len:,} tokens are measured")
+    bar.empty()
+    return timings
+
+
+def what_is_remembered(shown: Shown) -> None:
+    """How far the first token reaches in both."""
+    reach, weights, names = shown.memory.reach, shown.memory.weights, shown.names
+    findings = recurrence_words.memory_findings(reach, weights, names)
     st.markdown(
         "Above: how much the RNN's last state changes when a token changes a little. It is the size (norm) of the "
         "exact Jacobian, a product with one factor per step. Below: the weights with which the last token looks at "
@@ -126,58 +168,85 @@ if page.section("How far the first token reaches"):
     page.figure(
         recurrence_figures.memory(reach, weights, names),
         key="memory",
-        alt=f"Reach of each token. {' '.join(recurrence_words.memory_findings(reach, weights, names))}",
+        alt=f"Reach of each token. {' '.join(findings)}",
     )
-    page.findings(*recurrence_words.memory_findings(reach, weights, names))
+    page.findings(*findings)
     st.caption(
         "Random weights: a trained network carries more, or less. Look at how the reach depends on the distance."
     )
-    st.latex(recurrence_words.jacobian(n))
+    st.latex(recurrence_words.jacobian(len(names)))
 
-predict.offer(lambda: questions.ask(settings, x))
 
-page.notice(
-    "Make the sequence longer: the staircase grows by a step per token, and attention's row stays at step 1.",
-    "Attention is not less work. But its work need not wait, and the price is n² weights.",
-    "When new text is written, both go token by token: each new token needs the one before it.",
-    "Turn the gain down to 0.5: the first token fades sooner. With a gain of 2 and a large width the reach can also "
-    "grow from step to step, the opposite trouble.",
-)
-if not page.presenting():
-    tables = {
-        "Reach and weight of each token": page.frame(
-            # as text: a table cuts 1.2e-20 to 0
-            np.array([(f"{norm:.6g}", f"{weight:.6g}") for norm, weight in zip(reach, weights, strict=True)]),
-            names,
-            ["norm of the Jacobian", "attention weight"],
-        ),
-    }
-    page.numbers(tables)
-    page.take_away(
-        settings,
-        {
-            "lengths": np.array(LENGTHS),
-            "rnn_steps": np.array([cost.rnn_steps for cost in counts]),
-            "rnn_path": np.array([cost.rnn_path for cost in counts]),
-            "attention_steps": np.array([cost.attention_steps for cost in counts]),
-            "map_entries": np.array([cost.weights for cost in counts]),
-            "rnn_multiply_adds": np.array([cost.rnn for cost in counts]),
-            "projections": np.array([cost.projections for cost in counts]),
-            "mixing": np.array([cost.mixing for cost in counts]),
-            "attention_multiply_adds": np.array([cost.attention for cost in counts]),
-            "x": x,
-            "w_x": w_x,
-            "w_h": w_h,
-            "states": states,
-            "reach": reach,
-            "w_q": w.w_q,
-            "w_k": w.w_k,
-            "w_v": w.w_v,
-            "weights": weights,
-        },
-        tables,
+def costs_times_and_memory(settings: Settings, shown: Shown) -> None:
+    """What the steps mean for the work, for the time, and for what is remembered."""
+    if page.section("What each costs"):
+        what_it_costs(settings, shown)
+    if page.section("What each takes on this machine"):
+        what_it_takes(settings.d_model, settings.seed)
+    if page.section("How far the first token reaches"):
+        what_is_remembered(shown)
+
+
+def below(settings: Settings, shown: Shown) -> None:
+    """Questions, what to notice, and all numbers."""
+    predict.offer(lambda: questions.ask(settings, shown.x))
+    page.notice(
+        "Make the sequence longer: the staircase grows by a step per token, and attention's row stays at step 1.",
+        "Attention is not less work. But its work need not wait, and the price is n² weights.",
+        "When new text is written, both go token by token: each new token needs the one before it.",
+        "Turn the gain down to 0.5: the first token fades sooner. With a gain of 2 and a large width the reach can "
+        "also grow from step to step, the opposite trouble.",
     )
+    if page.presenting():
+        return
+    tables = {"Reach and weight of each token": partial(reach_and_weights, shown)}
+    page.numbers(tables)
+    page.take_away(settings, partial(arrays, shown), tables)
     page.source(
         recurrence.rnn, recurrence.scaled_jacobians, recurrence.reach_of_tokens, recurrence.costs, recurrence.time_both
     )
+
+
+def reach_and_weights(shown: Shown) -> pd.DataFrame:
+    """What both remember, as text: a table cuts 1.2e-20 to 0."""
+    rows = [
+        (f"{norm:.6g}", f"{weight:.6g}") for norm, weight in zip(shown.memory.reach, shown.memory.weights, strict=True)
+    ]
+    return pd.DataFrame(rows, index=shown.names, columns=["norm of the Jacobian", "attention weight"])
+
+
+def arrays(shown: Shown) -> dict[str, np.ndarray]:
+    """All numbers, under the names that they have in the script."""
+    curves, memory = recurrence.costs_by_length(LENGTHS, shown.settings.d_model), shown.memory
+    return {
+        "lengths": np.array(LENGTHS),
+        "rnn_steps": curves["rnn_steps"],
+        "rnn_path": curves["rnn_path"],
+        "attention_steps": curves["attention_steps"],
+        "map_entries": curves["weights"],
+        "rnn_multiply_adds": curves["rnn"],
+        "projections": curves["projections"],
+        "mixing": curves["mixing"],
+        "attention_multiply_adds": curves["attention"],
+        "x": shown.x,
+        "w_x": memory.w_x,
+        "w_h": memory.w_h,
+        "states": memory.states,
+        "reach": memory.reach,
+        "w_q": memory.w.w_q,
+        "w_k": memory.w.w_k,
+        "w_v": memory.w.w_v,
+        "weights": memory.weights,
+    }
+
+
+page.start(
+    "recurrence",
+    "A recurrent network (RNN) reads one token after the other. Self-attention takes them all at once. "
+    "Here is what each has to wait for, what it costs, and how far its memory reaches.",
+)
+controls.open_page("recurrence", CONTROLS["recurrence"])
+experiments.offer("recurrence")
+controls.teaching_buttons()
+page.parts(Shown, who_waits, costs_times_and_memory, below=below)
 page.foot("recurrence")

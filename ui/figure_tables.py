@@ -37,7 +37,10 @@ def _add_series(found: dict[str, pd.DataFrame], trace: dict[str, Any], layout: d
     axis = _title(layout, trace, over) or "place"
     measured = _title(layout, trace, of)
     column = " · ".join(part for part in (_name(trace), measured) if part) or "value"
-    series = pd.Series(np.asarray(trace[of], dtype=float), index=pd.Index(_plain(trace[over]), name=axis), name=column)
+    values = np.asarray(trace[of], dtype=float)
+    # Places in equal steps are told by the first of them and the step.
+    places = trace[over] if over in trace else trace["x0"] + trace["dx"] * np.arange(len(values))
+    series = pd.Series(values, index=pd.Index(_plain(places), name=axis), name=column)
     for name, table in found.items():
         if table.index.name == axis and table.index.equals(series.index) and column not in table:
             found[name] = table.assign(**{column: series})

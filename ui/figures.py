@@ -30,6 +30,8 @@ SHARE, SIGNED = "share", "signed"
 # Written out: plotly.js has other colours under the name RdBu than Plotly for Python, and blue below zero.
 SHARES, SIGNS = get_colorscale("Viridis"), get_colorscale("RdBu")
 
+_CONTAINERS = (dict, list, tuple, np.ndarray)  # of the plain form of a figure
+
 # How plotly.js calls types of numbers.
 _SHORT = {"float32": "f4", "float64": "f8", "uint8": "u1", "int16": "i2", "int32": "i4"}
 
@@ -69,8 +71,8 @@ class Figure(go.Figure):
 def _wired(value: Any) -> Any:
     """A copy of a plain form with its arrays in plotly.js' typed form: their bytes as base64, with type and shape."""
     if isinstance(value, dict):
-        return {name: _wired(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple) and value and isinstance(value[0], dict):
+        return {name: _wired(inner) if isinstance(inner, _CONTAINERS) else inner for name, inner in value.items()}
+    if isinstance(value, (list, tuple)) and value and isinstance(value[0], dict):
         return [_wired(inner) for inner in value]
     if not isinstance(value, np.ndarray):
         return value
@@ -84,7 +86,7 @@ def _wired(value: Any) -> Any:
 
 def escape(text: str) -> str:
     """A user's text as Plotly shows it unchanged: its labels are read as HTML otherwise."""
-    return html.escape(text, quote=False)
+    return text if text.isalnum() else html.escape(text, quote=False)
 
 
 def shorten(text: str, length: int) -> str:
@@ -322,7 +324,7 @@ def lines(
 
 def few_ticks(figure: Figure, names: Sequence[str], most: int = 8) -> Figure:
     """At most so many labels across, for a chart on a part of the page; returns the figure."""
-    values = axis_names(names)[:: -(-len(names) // most)]
+    values = axis_names(names[:: -(-len(names) // most)])
     for name, axis in figure.spec["layout"].items():
         if name.startswith("xaxis"):
             axis |= dict(tickvals=values, ticktext=values)
@@ -393,12 +395,11 @@ def axis_names(names: Sequence[str]) -> list[str]:
 
 def _ticks(names: Sequence[str], *, places_only: bool = False, most: int = _MAX_TICKS) -> dict[str, Any]:
     """A category axis that never guesses dates, with at most `most` short labels; the full name is on hover."""
-    values = axis_names(names)
     places = range(0, len(names), -(-len(names) // most))
     return dict(
         type="category",
         tickmode="array",
-        tickvals=[values[place] for place in places],
+        tickvals=axis_names([names[place] for place in places]),
         ticktext=[str(place + 1) if places_only else escape(shorten(names[place], _LABEL_LENGTH)) for place in places],
         tickfont=dict(size=TICK_FONT),
         showgrid=False,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -147,9 +147,12 @@ class Stages(NamedTuple):
     now: str
 
 
+_T = TypeVar("_T")
 Table = Callable[[], pd.DataFrame]
 """A table to be made when it is shown: a closed expander shows none, and pandas takes its time."""
 Tables = Callable[[], Mapping[str, pd.DataFrame]]
+Behind = Mapping[str, pd.DataFrame | Table]
+"""The numbers behind the pictures of a page, as tables by name."""
 
 
 def start(name: str, sentence: str, title: str | None = None) -> None:
@@ -300,7 +303,7 @@ def random_weights(*, again: bool = False) -> None:
 
 def table(frame: pd.DataFrame | Table, alt: str) -> None:
     """A table of numbers, four decimals each (text and whole numbers as they are), without scrolling up to 16 rows."""
-    frame = frame() if callable(frame) else frame
+    frame = _made(frame)
     four = st.column_config.NumberColumn(format="%.4f")
     if frame.index.name is None:
         frame = frame.rename_axis("row")  # a screen reader says it
@@ -315,12 +318,12 @@ def expander(label: str, key: str) -> Any:
     return box
 
 
-def numbers(tables: Mapping[str, pd.DataFrame | Table]) -> None:
-    """The numbers behind the pictures, in an expander."""
+def numbers(tables: Behind | Callable[[], Behind]) -> None:
+    """The numbers behind the pictures, in an expander. tables: or what makes them, once it is open."""
     box = expander("The numbers", key="numbers")
     if box.open:
         with box:
-            for name, frame in tables.items():
+            for name, frame in _made(tables).items():
                 st.markdown(f"**{name}**")
                 table(frame, alt=name)
             key = _choose_figure("Numbers of a figure", key="numbers_figure")
@@ -343,15 +346,21 @@ def _spaced(key: str) -> str:
     return key.replace("_", " ")
 
 
-def take_away(settings: Settings, arrays: Mapping[str, np.ndarray], tables: Mapping[str, pd.DataFrame | Table]) -> None:
+def take_away(
+    settings: Settings,
+    arrays: Mapping[str, np.ndarray] | Callable[[], Mapping[str, np.ndarray]],
+    tables: Behind | Callable[[], Behind],
+) -> None:
     """The page as a script, a notebook, data, figures and a link, in an expander.
 
     Args:
         arrays: all arrays of the page, under the names that they have in its script. tables: those of `numbers`.
+            Either may be what makes them, once the expander is open.
     """
     box = expander("Take it away", key="take_away")
     if not box.open:
         return
+    arrays = _made(arrays)
     name, link = controls.address()
     title, called = navigation.entry(name).title, partial(files.file_name, name, link)
     save = partial(st.download_button, on_click="ignore", icon=":material/download:")  # what is saved needs no new run
@@ -370,7 +379,7 @@ def take_away(settings: Settings, arrays: Mapping[str, np.ndarray], tables: Mapp
         st.markdown("**The numbers**: all arrays, for numpy, under the script's names; and the tables one by one.")
         with st.container(horizontal=True):
             save("All arrays (.npz)", partial(files.npz, arrays), f"{called()}.npz", "application/octet-stream")
-            for each, frame in tables.items():
+            for each, frame in _made(tables).items():
                 save(f"{each} (.csv)", partial(_csv, frame), f"{called(each)}.csv", "text/csv")
 
         st.markdown(
@@ -466,4 +475,9 @@ def head_tables(weights: np.ndarray, labels: Sequence[str], tokens: Sequence[str
 
 
 def _csv(frame: pd.DataFrame | Table) -> bytes:
-    return files.table_csv(frame() if callable(frame) else frame)
+    return files.table_csv(_made(frame))
+
+
+def _made(given: _T | Callable[[], _T]) -> _T:
+    """What was given, or what the given function makes."""
+    return given() if callable(given) else given

@@ -16,19 +16,24 @@ _LEGEND = dict(orientation="h", y=1.02, yanchor="bottom", x=0, font=_FONT)
 
 
 def wave_panels(
-    panels: Mapping[str, Sequence[int]], positions: Array, values: Array, *, steps: int, names: tuple[str, str]
+    panels: Mapping[str, Sequence[int]],
+    curves: Mapping[int, Array],
+    *,
+    steps: int,
+    largest: float,
+    names: tuple[str, str],
 ) -> figures.Figure:
     """Dimensions against position, one panel above the other, with a dot at every whole position.
 
     Args:
         panels: title and dimensions of each panel: an even dimension, and the odd one after it if there is one.
-        positions: (m,) from 0 on, `steps` of them from one whole position to the next. values: (m, d).
-        names: what the even and the odd dimensions are called.
+        curves: of each dimension, (m,): from position 0 on, `steps` from one whole position to the next.
+        largest: all axes reach as far as this number. names: what the even and the odd dimensions are called.
     """
-    whole = np.arange(len(positions)) % steps == 0
-    size = 7 if np.count_nonzero(whole) <= 64 else 4
+    whole = np.arange(len(next(iter(curves.values())))) % steps == 0
+    sizes = np.where(whole, 7 if np.count_nonzero(whole) <= 64 else 4, 0).astype(np.uint8)
     height = len(panels) * (_PANEL + _GAP) - _GAP
-    end = 1.15 * max(1.0, float(np.abs(values).max()))
+    end = 1.15 * largest
     traces, axes, titles = [], {}, []
     for place, (title, columns) in enumerate(panels.items()):
         axis = str(place + 1) if place else ""
@@ -43,15 +48,16 @@ def wave_panels(
             traces.append(
                 dict(
                     type="scatter",
-                    x=positions.astype(np.float32),
-                    y=values[:, column].astype(np.float32),
+                    x0=0,
+                    dx=1 / steps,
+                    y=curves[column].astype(np.float32),
                     yaxis=f"y{axis}",
                     name=names[odd],
                     legendgroup=names[odd],
                     showlegend=place == 0,
                     mode="lines+markers",
                     line=dict(color=figures.COLOURS[odd], dash=figures.DASHES[odd], width=2),
-                    marker=dict(symbol=figures.MARKERS[odd], size=np.where(whole, size, 0).astype(np.uint8)),
+                    marker=dict(symbol=figures.MARKERS[odd], size=sizes),
                     hovertemplate=f"position %{{x}}<br>dimension {column}<br>%{{y:.4f}}<extra></extra>",
                 )
             )

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from core.recurrence import Costs, Crossings, Timing
+from core.recurrence import Crossings, Timing
 from ui import figures
 
 Array = np.ndarray
@@ -21,7 +21,7 @@ def dependencies(names: Sequence[str]) -> figures.Figure:
     Links lead from what is needed to the result. Step 0 holds the tokens' own vectors, which are given.
     """
     n = len(names)
-    tokens = range(1, n + 1)
+    tokens, given = range(1, n + 1), _given(figures.axis_names(names))
     links = [((t - 1, t - 1), (t, t)) for t in tokens[1:]]
     all_links: list[tuple[tuple[int, int], tuple[int, int]]] = []
     if n <= LINKS_UP_TO:
@@ -38,10 +38,10 @@ def dependencies(names: Sequence[str]) -> figures.Figure:
         data=[
             _links(links) | dict(name="needed for"),
             _links(all_links, width=1.5 if n <= 8 else 0.6) | dict(showlegend=False, xaxis="x2"),
-            _given(names) | dict(name="given"),
-            _given(names) | dict(showlegend=False, xaxis="x2"),
-            _computed(names, list(tokens), _RNN) | dict(name="computed by the RNN"),
-            _computed(names, [1] * n, _ATTENTION) | dict(name="computed by attention", xaxis="x2"),
+            given | dict(name="given"),
+            given | dict(showlegend=False, xaxis="x2"),
+            given | _computed(list(tokens), _RNN) | dict(name="computed by the RNN"),
+            given | _computed([1] * n, _ATTENTION) | dict(name="computed by attention", xaxis="x2"),
         ],
         layout=dict(
             xaxis=token_axis | dict(domain=[0, 0.47]),
@@ -65,20 +65,23 @@ def dependencies(names: Sequence[str]) -> figures.Figure:
     return figures.finish(figure, 400)
 
 
-def multiply_adds(counts: Sequence[Costs], lengths: Sequence[int], crossings: Crossings, now: int) -> figures.Figure:
-    """Multiply-adds against the length, both axes logarithmic, with the two crossings. `now`: the length chosen."""
-    mixing = {length: cost.mixing for length, cost in zip(lengths, counts, strict=True)}
+def multiply_adds(counts: Mapping[str, Array], lengths: range, crossings: Crossings, now: int) -> figures.Figure:
+    """Multiply-adds against the length, both axes logarithmic, with the two crossings.
+
+    Args:
+        counts: from `core.recurrence.costs_by_length`, for these lengths. now: the length chosen.
+    """
     curves = {
-        "RNN": [cost.rnn for cost in counts],
-        "attention, all of it": [cost.attention for cost in counts],
-        "its projections": [cost.projections for cost in counts],
-        "its mixing": list(mixing.values()),
+        "RNN": counts["rnn"],
+        "attention, all of it": counts["attention"],
+        "its projections": counts["projections"],
+        "its mixing": counts["mixing"],
     }
     marks = [
         dict(
             type="scatter",
             x=[length],
-            y=[mixing[length]],
+            y=[int(counts["mixing"][lengths.index(length)])],
             name=f"{name} at n = {length}",
             mode="markers",
             marker=dict(symbol=symbol, size=15, color=figures.HIGHLIGHT, line=dict(color="white", width=1)),
@@ -92,16 +95,16 @@ def multiply_adds(counts: Sequence[Costs], lengths: Sequence[int], crossings: Cr
     return _against_length(curves, lengths, now, "multiply-adds", marks)
 
 
-def steps_and_paths(counts: Sequence[Costs], lengths: Sequence[int], now: int) -> figures.Figure:
-    """Sequential steps, longest path and entries of the attention map against the length, both axes logarithmic.
+def steps_and_paths(counts: Mapping[str, Array], lengths: range, now: int) -> figures.Figure:
+    """Sequential steps, longest path and entries of the attention map against the length; `multiply_adds` has the rest.
 
     From two tokens on, attention's steps and its longest path are the same number and one curve.
     """
     curves = {
-        "RNN: steps": [cost.rnn_steps for cost in counts],
-        "attention: steps, longest path": [cost.attention_steps for cost in counts],
-        "RNN: longest path": [cost.rnn_path for cost in counts],
-        "attention: map entries": [cost.weights for cost in counts],
+        "RNN: steps": counts["rnn_steps"],
+        "attention: steps, longest path": counts["attention_steps"],
+        "RNN: longest path": counts["rnn_path"],
+        "attention: map entries": counts["weights"],
     }
     return _against_length(curves, lengths, now, "number")
 
@@ -205,32 +208,31 @@ def _links(links: Iterable[tuple[tuple[int, int], tuple[int, int]]], width: floa
     )
 
 
-def _given(names: Sequence[str]) -> Part:
+def _given(full_names: Sequence[str]) -> Part:
+    """The tokens at step 0."""
+    n = len(full_names)
     return dict(
         type="scatter",
-        x=list(range(1, len(names) + 1)),
-        y=[0] * len(names),
+        x=list(range(1, n + 1)),
+        y=[0] * n,
         mode="markers",
-        marker=dict(symbol="circle-open", size=_mark_size(names), color=figures.MUTED, line=dict(width=2)),
-        customdata=figures.axis_names(names),
+        marker=dict(symbol="circle-open", size=_mark_size(n), color=figures.MUTED, line=dict(width=2)),
+        customdata=full_names,
         hovertemplate="token %{customdata}<br>its vector is given<extra></extra>",
     )
 
 
-def _computed(names: Sequence[str], steps: Sequence[int], kind: int) -> Part:
+def _computed(steps: Sequence[int], kind: int) -> Part:
+    """What differs where the tokens are computed, each at its step."""
     return dict(
-        type="scatter",
-        x=list(range(1, len(names) + 1)),
-        y=list(steps),
-        mode="markers",
-        marker=dict(symbol=figures.MARKERS[kind], size=_mark_size(names), color=figures.COLOURS[kind]),
-        customdata=figures.axis_names(names),
+        y=steps,
+        marker=dict(symbol=figures.MARKERS[kind], size=_mark_size(len(steps)), color=figures.COLOURS[kind]),
         hovertemplate="token %{customdata}<br>computed at step %{y}<extra></extra>",
     )
 
 
-def _mark_size(names: Sequence[str]) -> int:
-    return 13 if len(names) <= 16 else 9 if len(names) <= 64 else 4
+def _mark_size(n: int) -> int:
+    return 13 if n <= 16 else 9 if n <= 64 else 4
 
 
 def _token_axis(names: Sequence[str], most: int) -> Part:
@@ -248,7 +250,7 @@ def _token_axis(names: Sequence[str], most: int) -> Part:
 
 
 def _against_length(
-    curves: Mapping[str, Sequence[int]], lengths: Sequence[int], now: int, y_title: str, marks: Sequence[Part] = ()
+    curves: Mapping[str, Array], lengths: range, now: int, y_title: str, marks: Sequence[Part] = ()
 ) -> figures.Figure:
     """Counts against the length, both axes logarithmic; powers of two are labelled and the length chosen is marked."""
     powers = [2**i for i in range(12) if lengths[0] <= 2**i <= lengths[-1]]
@@ -256,7 +258,7 @@ def _against_length(
         dict(
             type="scatter",
             x=np.array(lengths, dtype=np.int16),
-            y=np.array(counts, dtype=np.float32),
+            y=counts.astype(np.float32),
             name=name,
             mode="lines",
             line=dict(color=figures.COLOURS[kind], dash=figures.DASHES[kind], width=3),
@@ -274,7 +276,7 @@ def _against_length(
             tickfont=dict(size=figures.TICK_FONT),
             range=[first - 0.03, last + 0.03],
         ),
-        yaxis=_decades([count for counts in curves.values() for count in counts]) | dict(title=y_title),
+        yaxis=_decades(np.concatenate([*curves.values()])) | dict(title=y_title),
         legend=dict(orientation="h", y=1.02, yanchor="bottom", x=0, font=dict(size=figures.TICK_FONT)),
         shapes=[
             dict(type="line", x0=now, x1=now, y0=0, y1=1, yref="paper", line=dict(color=figures.MUTED, dash="dot"))
@@ -297,8 +299,8 @@ def _against_length(
 
 def _decades(values: Array | Sequence[float]) -> Part:
     """A logarithmic axis over whole decades around the positive ones of these values, with at most 7 labels."""
-    logarithms = np.log10([value for value in values if value > 0])
-    low, high = int(np.floor(logarithms.min())), int(np.ceil(logarithms.max()))
+    positive = np.asarray(values)[np.asarray(values) > 0]
+    low, high = int(np.floor(np.log10(positive.min()))), int(np.ceil(np.log10(positive.max())))
     high = max(high, low + 1)
     return dict(
         type="log",

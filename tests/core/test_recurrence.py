@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from core import draws, recurrence
-from core.recurrence import Timing, costs, jacobians, reach_of_tokens, rnn, time_both
+from core.recurrence import Timing, costs, costs_by_length, jacobians, reach_of_tokens, rnn, time_both
 
 Refusal = Callable[[Callable[[], object]], str]
 
@@ -109,6 +109,12 @@ def test_how_costs_grow() -> None:
     assert type(costs(np.int64(50), np.int64(32)).rnn) is int  # type: ignore[arg-type]
 
 
+def test_costs_of_many_lengths_are_those_of_each() -> None:
+    found = costs_by_length(range(1, 51), 32)
+    for seq_len in range(1, 51):
+        assert {name: counts[seq_len - 1] for name, counts in found.items()} == vars(costs(seq_len, 32))
+
+
 # --- timing ----------------------------------------------------------------------------------------------------------
 
 
@@ -195,6 +201,8 @@ STATES = rnn(X, W_X, W_H)
         (lambda: costs(0, 4), "seq_len must be a whole number of at least 1, not 0"),
         (lambda: costs(4, 0), "d_model must be a whole number of at least 1, not 0"),
         (lambda: costs(4.0, 4), "seq_len must be a whole number of at least 1, not 4.0"),  # type: ignore[arg-type]
+        (lambda: costs_by_length(range(3), 4), "seq_len must be a whole number of at least 1, not 0"),
+        (lambda: costs_by_length(range(2, 3), 0), "d_model must be a whole number of at least 1, not 0"),
         (lambda: list(time_both([4], 4, 0, repeats=0)), "repeats must be a whole number of at least 1, not 0"),
         (lambda: list(time_both([0], 4, 0)), "seq_len must be"),
         (lambda: list(time_both([4], 0, 0)), "d_model must be"),

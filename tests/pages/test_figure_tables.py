@@ -29,7 +29,8 @@ def test_every_figure_of_a_page_has_its_numbers_in_tables(page: str) -> None:
     for key, spec in charts.items():
         at.selectbox(key="numbers_figure").set_value(key).run()
         assert not at.exception
-        made = at.session_state["drawn"][key][2]()
+        drawn = {key: figure for part in at.session_state["parts"].values() for key, figure in part.figures.items()}
+        made = drawn[key].tables()
         assert bool(made) == (key not in DRAWINGS), key
         shown = np.concatenate([[], *(frame.to_numpy(dtype=np.float32).ravel() for frame in made.values())])
         shown = shown.astype(np.float32)  # as over the wire

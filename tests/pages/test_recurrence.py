@@ -7,7 +7,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import attention, draws, recurrence
-from core.recurrence import Timing, costs, crossings
+from core.recurrence import Timing, costs, costs_by_length, crossings
 from tests.pages.charts import array, open_page, specs, texts
 from ui import recurrence_figures, recurrence_words
 
@@ -95,7 +95,7 @@ def test_crossings_lie_on_both_curves(d_model: int) -> None:
     assert costs(at.rnn, d_model).mixing == costs(at.rnn, d_model).rnn
     assert costs(at.projections, d_model).mixing == costs(at.projections, d_model).projections
     lengths = range(2, 257)
-    counts = [costs(n, d_model) for n in lengths]
+    counts = costs_by_length(lengths, d_model)
     figure = recurrence_figures.multiply_adds(counts, lengths, at, now=2)
     marks = {trace.name: (trace.x[0], trace.y[0]) for trace in figure.data[4:]}
     assert marks == {

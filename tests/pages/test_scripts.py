@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -116,11 +117,18 @@ class Taken:
 def take(monkeypatch: pytest.MonkeyPatch, name: str, link: dict[str, str]) -> Taken:
     """Open a page and catch what it offers."""
     caught: list[Taken] = []
-    monkeypatch.setattr(page, "take_away", lambda *given: caught.append(Taken(*given)))
+    monkeypatch.setattr(
+        page, "take_away", lambda settings, arrays, tables: caught.append(Taken(settings, made(arrays), made(tables)))
+    )
     at = open_page(name, **link)
     assert not at.exception
     assert dict(at.query_params) == link  # the settings are legal as they are
     return caught[-1]
+
+
+def made(given: Any) -> Any:
+    """What was given, or what the given function makes."""
+    return given() if callable(given) else given
 
 
 def run(texts: list[str], folder: Path, ending: str = "py") -> list[dict[str, np.ndarray]]:
