@@ -450,22 +450,7 @@ def block(x: Array, weights: BlockWeights, settings: Settings) -> tuple[Array, B
     return x, BlockPass(heads, feed, (norm_1, norm_2))
 
 
-def block_backward(
-    d_output: Array, passed: BlockPass, weights: BlockWeights, settings: Settings
-) -> tuple[Array, BlockWeights]:
-    """d_x (..., n, d) and the gradients of the weights. Args: d_output (..., n, d).
-
-    A residual connection hands the gradient on unchanged, beside what comes through the sublayer: the direct path.
-    """
-    d_x, arrived = _through_block(d_output, passed, weights, settings)
-    w_o = weights.w_o if settings.output_projection else None
-    return d_x, BlockWeights(
-        *_multi_head_weights(arrived.d_attention, arrived.d_qkv, passed.multi_head, w_o),
-        *_feed_forward_weights(arrived.d_feed_forward, arrived.d_before, passed.feed_forward),
-    )
-
-
-class _Arrived(NamedTuple):
+class Inside(NamedTuple):
     """The gradients inside a block from which those of its weights are made.
 
     d_attention, d_feed_forward (..., n, d): of what the sublayers gave. d_qkv (..., n, 3d), d_before (..., n, d_ff).
@@ -477,10 +462,13 @@ class _Arrived(NamedTuple):
     d_before: Array
 
 
-def _through_block(
+def through_block(
     d_output: Array, passed: BlockPass, weights: BlockWeights, settings: Settings
-) -> tuple[Array, _Arrived]:
-    """The d_x of `block_backward`, and what it came past."""
+) -> tuple[Array, Inside]:
+    """d_x (..., n, d), and what the gradient is inside the block. Args: d_output (..., n, d).
+
+    A residual connection hands the gradient on unchanged, beside what comes through the sublayer: the direct path.
+    """
     before, after = _places_of_norms(settings)
     norm_1, norm_2 = passed.norms
     w_o = weights.w_o if settings.output_projection else None
@@ -498,7 +486,19 @@ def _through_block(
     d_x = _through_norm(d_entered, norm_1, before)
     if settings.residual:
         d_x = d_attention + d_x
-    return d_x, _Arrived(d_attention, d_qkv, d_feed_forward, d_before)
+    return d_x, Inside(d_attention, d_qkv, d_feed_forward, d_before)
+
+
+def block_backward(
+    d_output: Array, passed: BlockPass, weights: BlockWeights, settings: Settings
+) -> tuple[Array, BlockWeights]:
+    """d_x (..., n, d), as `through_block`, and the gradients of the weights. Args: d_output (..., n, d)."""
+    d_x, inside = through_block(d_output, passed, weights, settings)
+    w_o = weights.w_o if settings.output_projection else None
+    return d_x, BlockWeights(
+        *_multi_head_weights(inside.d_attention, inside.d_qkv, passed.multi_head, w_o),
+        *_feed_forward_weights(inside.d_feed_forward, inside.d_before, passed.feed_forward),
+    )
 
 
 def _places_of_norms(settings: Settings) -> tuple[bool, bool]:
@@ -545,7 +545,7 @@ def gradient_lengths(x: Array, weights: Sequence[BlockWeights], settings: Settin
         d_x = _through_norm(d_output, layer_norm(x)[1], before)
         lengths = [np.linalg.norm(d_x)]
         for each, passed in zip(reversed(weights), reversed(passes), strict=True):
-            d_x, _ = _through_block(d_x, passed, each, settings)
+            d_x, _ = through_block(d_x, passed, each, settings)
             lengths.append(np.linalg.norm(d_x))
     return np.array(lengths[::-1])
 

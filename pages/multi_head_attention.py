@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -371,8 +371,7 @@ def what_heads_do(settings: Settings, shown: Shown) -> None:
 
 def below(settings: Settings, shown: Shown) -> None:
     """Questions, what to notice, and all numbers."""
-    tokens = shown.tokens
-    predict.offer(lambda: questions.ask(settings, shown.layer, shown.result, tokens))
+    predict.offer(lambda: questions.ask(settings, shown.layer, shown.result, shown.tokens))
     page.notice(
         "A row of one head sums to 1, so more weight on one token is less on another. A second head has a sum of its "
         "own.",
@@ -383,14 +382,8 @@ def below(settings: Settings, shown: Shown) -> None:
     )
     if page.presenting():
         return
-    head, dimensions = settings.head - 1, dimension_names(shown)
-    tables = {
-        f"Weights of {shown.labels[head]}": page.frame(shown.weights[head], tokens, tokens),
-        "Mean of the heads": page.frame(shown.mean.weights, tokens, tokens),
-        "Output with the heads that are on": page.frame(shown.ablation.output, tokens, dimensions),
-    }
-    page.numbers(tables)
-    page.take_away(settings, arrays(settings, shown), tables)
+    page.numbers(partial(tables, settings, shown))
+    page.take_away(settings, partial(arrays, settings, shown), partial(tables, settings, shown))
     page.source(
         multi_head.multi_head_attention,
         multi_head.split_heads,
@@ -398,6 +391,16 @@ def below(settings: Settings, shown: Shown) -> None:
         *([multi_head.built_heads] if settings.heads_from == BUILT else []),
         *([trained.trace] if shown.read else []),
     )
+
+
+def tables(settings: Settings, shown: Shown) -> dict[str, page.Table]:
+    """The numbers behind the pictures."""
+    tokens, head = shown.tokens, settings.head - 1
+    return {
+        f"Weights of {shown.labels[head]}": page.frame(shown.weights[head], tokens, tokens),
+        "Mean of the heads": page.frame(shown.mean.weights, tokens, tokens),
+        "Output with the heads that are on": page.frame(shown.ablation.output, tokens, dimension_names(shown)),
+    }
 
 
 def arrays(settings: Settings, shown: Shown) -> dict[str, np.ndarray]:

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
+import pandas as pd
 import streamlit as st
 
 from core import block, draws, gradients
@@ -296,22 +297,26 @@ def below(settings: Settings, shown: Shown) -> None:
     )
     if page.presenting():
         return
-    several, dimensions = settings.blocks > 1, [str(i) for i in range(1, settings.d_model + 1)]
-    tables: dict[str, page.Table] = {
-        f"Output of block {settings.block}": page.frame(shown.one.output, shown.tokens, dimensions),
-        "Depth (0: the input)": lambda: block_figures.depth_table(shown.depth),
-    }
-    if several:
-        back = "Length of the gradient at the input of each block"
-        tables[back] = lambda: block_figures.gradient_table(shown.lengths)
-    page.numbers(tables)
-    page.take_away(settings, arrays(settings, shown), tables)
+    page.numbers(partial(tables, settings, shown))
+    page.take_away(settings, partial(arrays, settings, shown), partial(tables, settings, shown))
     page.source(
         block.transformer_block,
         block.feed_forward,
         block.layer_norm,
-        *((gradients.gradient_lengths, gradients.block_backward) if several else ()),
+        *((gradients.gradient_lengths, gradients.through_block) if settings.blocks > 1 else ()),
     )
+
+
+def tables(settings: Settings, shown: Shown) -> dict[str, pd.DataFrame | page.Table]:
+    """The numbers behind the pictures."""
+    dimensions = [str(i) for i in range(1, settings.d_model + 1)]
+    made: dict[str, pd.DataFrame | page.Table] = {
+        f"Output of block {settings.block}": page.frame(shown.one.output, shown.tokens, dimensions),
+        "Depth (0: the input)": block_figures.depth_table(shown.depth),
+    }
+    if settings.blocks > 1:
+        made["Length of the gradient at the input of each block"] = block_figures.gradient_table(shown.lengths)
+    return made
 
 
 def arrays(settings: Settings, shown: Shown) -> dict[str, np.ndarray]:
