@@ -15,6 +15,7 @@ Every function raises a ValueError where shapes do not fit.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import erf, pi, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from core.block import EPS, Settings
 from core.checks import Array, divides, same
 from core.draws import AttentionWeights, FeedForwardWeights
 
+_LONG_ROW = 32  # numbers from which numpy's sums along rows are as fast as sums down columns
 _ONE_THREAD = 2**18  # multiply-adds up to which OpenBLAS leaves a product to one thread
 _DIRECTION = 200  # the stream of `unit_direction`; it shares no numbers with those of `core.draws` and `core.training`
 
@@ -50,8 +52,13 @@ def linear_backward(d_output: Array, x: Array, w: Array) -> tuple[Array, Array]:
     Returns:
         d_x (..., n, d_in), d_w (d_in, d_out). The bias has `bias_backward`.
     """
+    return _through_linear(d_output, x, w), _sum_over_tokens(x, d_output)
+
+
+def _through_linear(d_output: Array, x: Array, w: Array) -> Array:
+    """The d_x of `linear_backward`."""
     same("the gradient's shape", d_output.shape, "the output's shape", (*x.shape[:-1], w.shape[1]))
-    return d_output @ np.ascontiguousarray(w.T), _sum_over_tokens(x, d_output)
+    return d_output @ np.ascontiguousarray(w.T)
 
 
 def bias_backward(d_output: Array) -> Array:
@@ -88,9 +95,20 @@ class AttentionPass:
 
 def softmax(scores: Array) -> Array:
     """Softmax over the last axis, as `core.attention.softmax`: a row of -inf alone becomes zeros. scores: (..., n)."""
+    if scores.shape[-1] >= _LONG_ROW:
+        return _softmax_of_long_rows(scores)
     exponentials, total = _exponentials(_below_highest(scores))
     exponentials /= total
     return exponentials.T.reshape(scores.shape)
+
+
+def _softmax_of_long_rows(scores: Array) -> Array:
+    """Row by row, so that the rows also lie in memory as rows: what is done with long ones is faster then."""
+    highest = scores.max(axis=-1, keepdims=True)
+    shares = scores - np.where(highest > -np.inf, highest, 0)
+    np.exp(shares, out=shares)
+    shares /= np.maximum(shares.sum(axis=-1, keepdims=True), 1)  # only of a row of -inf is it below 1, namely 0
+    return shares
 
 
 def _below_highest(scores: Array) -> Array:
@@ -200,14 +218,25 @@ def multi_head_backward(
     d_output: Array, passed: MultiHeadPass, w_qkv: Array, w_o: Array | None
 ) -> tuple[Array, Array, Array | None]:
     """d_x (..., n, d), d_w_qkv (d, 3d), d_w_o (d, d) or None. Args: d_output (..., n, d)."""
-    d_concatenated, d_w_o = d_output, None
-    if w_o is not None:
-        d_concatenated, d_w_o = linear_backward(d_output, passed.concatenated, w_o)
+    d_x, d_qkv = _through_multi_head(d_output, passed, w_qkv, w_o)
+    return d_x, *_multi_head_weights(d_output, d_qkv, passed, w_o)
+
+
+def _through_multi_head(d_output: Array, passed: MultiHeadPass, w_qkv: Array, w_o: Array | None) -> tuple[Array, Array]:
+    """d_x (..., n, d) and d_qkv (..., n, 3d)."""
+    d_concatenated = d_output if w_o is None else _through_linear(d_output, passed.concatenated, w_o)
     heads = passed.heads.weights.shape[-3]
     d_qkv = np.empty((*passed.x.shape[:-1], w_qkv.shape[1]), dtype=d_output.dtype)
     attention_backward(_by_heads(d_concatenated, heads), passed.heads, out=_three_by_heads(d_qkv, heads))
-    d_x, d_w_qkv = linear_backward(d_qkv, passed.x, w_qkv)
-    return d_x, d_w_qkv, d_w_o
+    return _through_linear(d_qkv, passed.x, w_qkv), d_qkv
+
+
+def _multi_head_weights(
+    d_output: Array, d_qkv: Array, passed: MultiHeadPass, w_o: Array | None
+) -> tuple[Array, Array | None]:
+    """d_w_qkv (d, 3d), d_w_o (d, d) or None."""
+    d_w_o = None if w_o is None else _sum_over_tokens(passed.concatenated, d_output)
+    return _sum_over_tokens(passed.x, d_qkv), d_w_o
 
 
 def _by_heads(x: Array, heads: int) -> Array:
@@ -284,11 +313,15 @@ def _mean(x: Array) -> Array:
 
 @dataclass(frozen=True)
 class FeedForwardPass:
-    """x (..., n, d), before and hidden (..., n, d_ff): the hidden layer before and after its activation."""
+    """x (..., n, d), before and hidden (..., n, d_ff): the hidden layer before and after its activation.
+
+    normal (..., n, d_ff): Φ(before), where the activation is GELU.
+    """
 
     x: Array
     before: Array
     hidden: Array
+    normal: Array | None = None
 
 
 def relu_backward(d_output: Array, z: Array) -> Array:
@@ -296,13 +329,18 @@ def relu_backward(d_output: Array, z: Array) -> Array:
     return d_output * (z > 0)
 
 
-def gelu_backward(d_output: Array, z: Array) -> Array:
+def gelu_backward(d_output: Array, z: Array, normal: Array | None = None) -> Array:
     """d_output · (Φ(z) + z φ(z)), for the exact GELU z Φ(z) (Hendrycks & Gimpel 2016, eq. 1).
 
-    Φ is the normal distribution function and φ its density.
+    Φ is the normal distribution function and φ its density. normal: Φ(z), where it is known.
     """
-    slope = 0.5 * (1 + _erf(z / sqrt(2))) + z * np.exp(-0.5 * z * z) / sqrt(2 * pi)
+    slope = (_normal(z) if normal is None else normal) + z * np.exp(-0.5 * z * z) / sqrt(2 * pi)
     return d_output * slope.astype(z.dtype, copy=False)
+
+
+def _normal(z: Array) -> Array:
+    """The normal distribution function Φ."""
+    return 0.5 * (1 + _erf(z / sqrt(2)))
 
 
 def feed_forward(
@@ -316,24 +354,43 @@ def feed_forward(
     Raises:
         ValueError: an unknown activation.
     """
-    before = linear(x, w_1, b_1)
+    before, normal = linear(x, w_1, b_1), None
     if activation == "relu":
         hidden = np.maximum(before, np.zeros_like(b_1))  # an array of zeros: numpy is slower with the number 0
     elif activation == "gelu":
-        hidden = (before * 0.5 * (1 + _erf(before / sqrt(2)))).astype(x.dtype, copy=False)
+        normal = _normal(before)
+        hidden = (before * normal).astype(x.dtype, copy=False)
     else:
         raise ValueError(f"{activation} is none of the activations relu, gelu.")
-    return linear(hidden, w_2, b_2), FeedForwardPass(x, before, hidden)
+    return linear(hidden, w_2, b_2), FeedForwardPass(x, before, hidden, normal)
 
 
 def feed_forward_backward(
     d_output: Array, passed: FeedForwardPass, w_1: Array, w_2: Array, activation: str = "relu"
 ) -> tuple[Array, Array, Array, Array, Array]:
     """d_x (..., n, d), d_w_1 (d, d_ff), d_b_1 (d_ff,), d_w_2 (d_ff, d), d_b_2 (d,). Args: d_output (..., n, d)."""
-    d_hidden, d_w_2 = linear_backward(d_output, passed.hidden, w_2)
-    d_before = (relu_backward if activation == "relu" else gelu_backward)(d_hidden, passed.before)
-    d_x, d_w_1 = linear_backward(d_before, passed.x, w_1)
-    return d_x, d_w_1, bias_backward(d_before), d_w_2, bias_backward(d_output)
+    d_x, d_before = _through_feed_forward(d_output, passed, w_1, w_2, activation)
+    return d_x, *_feed_forward_weights(d_output, d_before, passed)
+
+
+def _through_feed_forward(
+    d_output: Array, passed: FeedForwardPass, w_1: Array, w_2: Array, activation: str
+) -> tuple[Array, Array]:
+    """d_x (..., n, d) and d_before (..., n, d_ff)."""
+    d_hidden = _through_linear(d_output, passed.hidden, w_2)
+    if activation == "relu":
+        d_before = relu_backward(d_hidden, passed.before)
+    else:
+        d_before = gelu_backward(d_hidden, passed.before, passed.normal)
+    return _through_linear(d_before, passed.x, w_1), d_before
+
+
+def _feed_forward_weights(
+    d_output: Array, d_before: Array, passed: FeedForwardPass
+) -> tuple[Array, Array, Array, Array]:
+    """d_w_1 (d, d_ff), d_b_1 (d_ff,), d_w_2 (d_ff, d), d_b_2 (d,)."""
+    d_w_1, d_w_2 = _sum_over_tokens(passed.x, d_before), _sum_over_tokens(passed.hidden, d_output)
+    return d_w_1, bias_backward(d_before), d_w_2, bias_backward(d_output)
 
 
 # --- the block -------------------------------------------------------------------------------------------------------
@@ -393,10 +450,22 @@ def block(x: Array, weights: BlockWeights, settings: Settings) -> tuple[Array, B
     return x, BlockPass(heads, feed, (norm_1, norm_2))
 
 
-def block_backward(
+class Inside(NamedTuple):
+    """The gradients inside a block from which those of its weights are made.
+
+    d_attention, d_feed_forward (..., n, d): of what the sublayers gave. d_qkv (..., n, 3d), d_before (..., n, d_ff).
+    """
+
+    d_attention: Array
+    d_qkv: Array
+    d_feed_forward: Array
+    d_before: Array
+
+
+def through_block(
     d_output: Array, passed: BlockPass, weights: BlockWeights, settings: Settings
-) -> tuple[Array, BlockWeights]:
-    """d_x (..., n, d) and the gradients of the weights. Args: d_output (..., n, d).
+) -> tuple[Array, Inside]:
+    """d_x (..., n, d), and what the gradient is inside the block. Args: d_output (..., n, d).
 
     A residual connection hands the gradient on unchanged, beside what comes through the sublayer: the direct path.
     """
@@ -404,20 +473,32 @@ def block_backward(
     norm_1, norm_2 = passed.norms
     w_o = weights.w_o if settings.output_projection else None
 
-    d_added = _through_norm(d_output, norm_2, after)
-    d_entered, *d_feed = feed_forward_backward(
-        d_added, passed.feed_forward, weights.w_1, weights.w_2, settings.activation
+    d_feed_forward = _through_norm(d_output, norm_2, after)
+    d_entered, d_before = _through_feed_forward(
+        d_feed_forward, passed.feed_forward, weights.w_1, weights.w_2, settings.activation
     )
     d_x = _through_norm(d_entered, norm_2, before)
     if settings.residual:
-        d_x = d_added + d_x
+        d_x = d_feed_forward + d_x
 
-    d_added = _through_norm(d_x, norm_1, after)
-    d_entered, d_w_qkv, d_w_o = multi_head_backward(d_added, passed.multi_head, weights.w_qkv, w_o)
+    d_attention = _through_norm(d_x, norm_1, after)
+    d_entered, d_qkv = _through_multi_head(d_attention, passed.multi_head, weights.w_qkv, w_o)
     d_x = _through_norm(d_entered, norm_1, before)
     if settings.residual:
-        d_x = d_added + d_x
-    return d_x, BlockWeights(d_w_qkv, d_w_o, *d_feed)
+        d_x = d_attention + d_x
+    return d_x, Inside(d_attention, d_qkv, d_feed_forward, d_before)
+
+
+def block_backward(
+    d_output: Array, passed: BlockPass, weights: BlockWeights, settings: Settings
+) -> tuple[Array, BlockWeights]:
+    """d_x (..., n, d), as `through_block`, and the gradients of the weights. Args: d_output (..., n, d)."""
+    d_x, inside = through_block(d_output, passed, weights, settings)
+    w_o = weights.w_o if settings.output_projection else None
+    return d_x, BlockWeights(
+        *_multi_head_weights(inside.d_attention, inside.d_qkv, passed.multi_head, w_o),
+        *_feed_forward_weights(inside.d_feed_forward, inside.d_before, passed.feed_forward),
+    )
 
 
 def _places_of_norms(settings: Settings) -> tuple[bool, bool]:
@@ -464,7 +545,7 @@ def gradient_lengths(x: Array, weights: Sequence[BlockWeights], settings: Settin
         d_x = _through_norm(d_output, layer_norm(x)[1], before)
         lengths = [np.linalg.norm(d_x)]
         for each, passed in zip(reversed(weights), reversed(passes), strict=True):
-            d_x, _ = block_backward(d_x, passed, each, settings)
+            d_x, _ = through_block(d_x, passed, each, settings)
             lengths.append(np.linalg.norm(d_x))
     return np.array(lengths[::-1])
 

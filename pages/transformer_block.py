@@ -1,57 +1,135 @@
 """The transformer block: attention and feed-forward, each with a residual connection and a norm, once or stacked."""
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property, partial
+
 import numpy as np
+import pandas as pd
 import streamlit as st
 
 from core import block, draws, gradients
 from ui import block_figures, block_words, controls, experiments, figures, page, predict
+from ui.control_kinds import Settings
 from ui.page_controls import CONTROLS
 from ui.questions import transformer_block as questions
 from ui.scripts.transformer_block import arrays as block_arrays
 
-page.start(
-    "transformer_block",
-    "One block takes a row of numbers per token and gives back a row of the same length. Follow the arrows down.",
-)
-settings = controls.open_page("transformer_block", CONTROLS["transformer_block"])
-experiments.offer("transformer_block", settings)
-controls.teaching_buttons()
+Weights = list[tuple[draws.AttentionWeights, draws.FeedForwardWeights]]
 
-n, d_model, d_ff, blocks = settings.n_tokens, settings.d_model, settings.d_ff, settings.blocks
-kind = block.Settings(
-    heads=settings.heads,
-    residual=settings.residual,
-    norm=settings.norm,
-    order=settings.order,
-    activation=settings.activation.lower(),
-    output_projection=settings.output_projection,
-    causal=settings.causal,
-)
-x = draws.words(settings.tokens, d_model, settings.seed) if settings.tokens else draws.tokens(n, d_model, settings.seed)
-weights = [draws.block_weights(d_model, d_ff, settings.seed, settings.weight_scale, block=i) for i in range(blocks)]
-stack = list(block.stack(x, weights, kind))
-shown = stack[settings.block - 1]
-tensors = block.tensors(n, d_model, d_ff, kind)
-parameters = sum(tensor.parameters for tensor in tensors)
-multiply_adds = sum(tensor.multiply_adds for tensor in tensors)
-pre_norm = kind.norm and kind.order == "pre-norm"
-stack_output = block.final_norm(stack[-1].output, kind)
-tokens = figures.token_names(settings.tokens, n)
-dimensions = [str(i) for i in range(1, d_model + 1)]
 
-# The block with all its sizes
-if page.section():
+@dataclass(frozen=True)
+class Shown:
+    """What the page shows. lower, lower_weights: the blocks up to the one on show, and their weights."""
+
+    settings: Settings
+    kind: block.Settings
+    x: np.ndarray
+    tokens: list[str]
+    lower_weights: Weights
+    lower: list[block.Block]
+
+    @property
+    def one(self) -> block.Block:
+        """The one on show."""
+        return self.lower[-1]
+
+    @property
+    def pre_norm(self) -> bool:
+        """Whether there is a norm before each sublayer, and a final one."""
+        return self.kind.norm and self.kind.order == "pre-norm"
+
+    @cached_property
+    def weights(self) -> Weights:
+        """Of all blocks."""
+        return [*self.lower_weights, *draw_weights(self.settings, range(len(self.lower), self.settings.blocks))]
+
+    @cached_property
+    def stack(self) -> list[block.Block]:
+        """All blocks."""
+        return [*self.lower, *block.stack(self.one.output, self.weights[len(self.lower) :], self.kind)]
+
+    @property
+    def stack_output(self) -> np.ndarray:
+        """What leaves the last block, and the final norm if there is one."""
+        return block.final_norm(self.stack[-1].output, self.kind)
+
+    @property
+    def norm(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """What goes into the norm on show, and what comes out; without norms what leaves attention, and None."""
+        pairs = block.norm_inputs_and_outputs(self.one, self.kind)
+        return pairs[self.settings.layer_norm == "second"] if pairs else (self.one.attention.added, None)
+
+    @cached_property
+    def depth(self) -> block.Depth:
+        """Through the stack, as set."""
+        return self.depth_of(self.stack)
+
+    @cached_property
+    def depths(self) -> dict[str, block.Depth]:
+        """Through the stack by arrangement: as set alone, or beside the others."""
+        if not self.settings.compare:
+            return {"this setting": self.depth}
+        return {
+            name: self.depth if kind == self.kind else self.depth_of(block.stack(self.x, self.weights, kind))
+            for name, kind in block_words.arrangements(self.kind).items()
+        }
+
+    def depth_of(self, blocks: Iterable[block.Block]) -> block.Depth:
+        """Through these blocks."""
+        return block.depth([self.x, *(each.output for each in blocks)])
+
+    @cached_property
+    def lengths(self) -> dict[str, np.ndarray]:
+        """The lengths of the gradient at the input of each block, with and without residual connections and norms."""
+        direction = gradients.unit_direction(len(self.x), self.settings.d_model, self.settings.seed)
+        arranged = [gradients.block_weights(*each) for each in self.weights]
+        return {
+            name: gradients.gradient_lengths(self.x, arranged, kind, direction)[:-1]
+            for name, kind in block_words.with_and_without(self.kind).items()
+        }
+
+
+def draw_weights(settings: Settings, places: Iterable[int]) -> Weights:
+    """The weights of the blocks at these places of the stack, from 0."""
+    d_model, d_ff, seed, scale = settings.d_model, settings.d_ff, settings.seed, settings.weight_scale
+    return [draws.block_weights(d_model, d_ff, seed, scale, block=place) for place in places]
+
+
+def compute(settings: Settings) -> Shown:
+    """The block on show and those below it; what lies above is computed where it is asked for."""
+    n, d_model, seed = settings.n_tokens, settings.d_model, settings.seed
+    kind = block.Settings(
+        heads=settings.heads,
+        residual=settings.residual,
+        norm=settings.norm,
+        order=settings.order,
+        activation=settings.activation.lower(),
+        output_projection=settings.output_projection,
+        causal=settings.causal,
+    )
+    x = draws.words(settings.tokens, d_model, seed) if settings.tokens else draws.tokens(n, d_model, seed)
+    weights = draw_weights(settings, range(settings.block))
+    tokens = figures.token_names(settings.tokens, n)
+    return Shown(settings, kind, x, tokens, weights, list(block.stack(x, weights, kind)))
+
+
+def the_block(settings: Settings, shown: Shown) -> None:
+    """The block with all its sizes."""
+    if not page.section():
+        return
+    n, d_model, d_ff, kind, blocks = settings.n_tokens, settings.d_model, settings.d_ff, shown.kind, settings.blocks
+    tensors = block.tensors(n, d_model, d_ff, kind)
     left, right = page.columns([3, 2])
     with left:
         page.figure(
             block_figures.block_diagram(n, d_model, d_ff, kind, blocks=blocks),
             key="diagram",
             alt=block_words.diagram(n, d_model, d_ff, kind, blocks),
-            follows=False,
         )
     with right:
-        st.metric("Parameters in one block", f"{parameters:,}")
-        st.metric("Multiply-adds in one block", f"{multiply_adds:,}")
+        st.metric("Parameters in one block", f"{sum(tensor.parameters for tensor in tensors):,}")
+        st.metric("Multiply-adds in one block", f"{sum(tensor.multiply_adds for tensor in tensors):,}")
         page.findings(*block_words.size_findings(n, d_model, d_ff, kind, blocks))
         st.caption(
             "The lane at the right is the residual connection: it carries a sublayer's input past it, to the plus."
@@ -63,47 +141,62 @@ if page.section():
             + " Where there are three numbers: heads × tokens × dimensions of a head." * (kind.heads > 1)
         )
 
-# What flows through it
-if page.section("What flows through it"):
+
+def flow(settings: Settings, shown: Shown) -> None:
+    """What flows through the block."""
+    if not page.section("What flows through it"):
+        return
     settings.draw("block")
-    maps = block_figures.stages(shown, kind, stack_output if pre_norm and settings.block == blocks else None)
+    n, d_model, place, blocks = settings.n_tokens, settings.d_model, settings.block, settings.blocks
+    maps = block_figures.stages(
+        shown.one, shown.kind, shown.stack_output if shown.pre_norm and place == blocks else None
+    )
     page.figure(
-        block_figures.stage_maps(maps, tokens),
+        block_figures.stage_maps(maps, shown.tokens),
         key="stages",
-        alt=f"Activations of block {settings.block} of {blocks}, {n} tokens by {d_model} dimensions: "
-        f"{'; '.join(maps)}.",
-        follows=True,
+        alt=f"Activations of block {place} of {blocks}, {n} tokens by {d_model} dimensions: {'; '.join(maps)}.",
     )
     page.findings(block_words.largest_finding(maps))
     st.caption("Random weights: the numbers mean nothing yet. What each step does to them is what to see.")
-    for line in block_words.equations(n, d_model, d_ff, kind):
+    for line in block_words.equations(n, d_model, settings.d_ff, shown.kind):
         st.latex(line)
 
-# What the norm does
-pairs = block.norm_inputs_and_outputs(shown, kind)
-before, after = pairs[settings.layer_norm == "second"] if pairs else (shown.attention.added, None)
-if page.section("What LayerNorm does to each token"):
+
+def what_the_norm_does(settings: Settings, shown: Shown) -> None:
+    """Every token's mean and spread, before a norm and after it."""
+    if not page.section("What LayerNorm does to each token"):
+        return
     settings.draw("layer_norm")
+    before, after = shown.norm
     if after is not None:
+        finding = block_words.norm_finding(before, after)
         page.figure(
-            block_figures.mean_and_spread_chart(before, after, tokens),
+            block_figures.mean_and_spread_chart(before, after, shown.tokens),
             key="norm_chart",
-            alt=block_words.norm_finding(before, after),
+            alt=finding,
         )
-        page.findings(block_words.norm_finding(before, after))
+        page.findings(finding)
     else:
         page.findings("LayerNorm is off: nothing brings a token's numbers back to mean 0 and spread 1.")
     st.latex(r"\text{LN}(v) = \frac{v - \text{mean}(v)}{\sqrt{\text{variance}(v) + 10^{-6}}}")
 
-if page.section("Which way the mean is taken"):
+
+def which_way(settings: Settings, shown: Shown) -> None:
+    """LayerNorm beside BatchNorm."""
+    if not page.section("Which way the mean is taken"):
+        return
+    before, after = shown.norm
     layer, batch = block.layer_norm(before), block.batch_norm(before)
-    before_what = f"that go into the {settings.layer_norm} LayerNorm" if pairs else "that leave the attention sublayer"
-    page.figure(
-        block_figures.norm_axes(layer, batch, tokens),
-        key="norm_axes",
-        alt=f"The same matrix after LayerNorm and after BatchNorm. {block_words.axes_finding(layer, batch)}",
+    finding = block_words.axes_finding(layer, batch)
+    before_what = (
+        "that leave the attention sublayer" if after is None else f"that go into the {settings.layer_norm} LayerNorm"
     )
-    page.findings(block_words.axes_finding(layer, batch))
+    page.figure(
+        block_figures.norm_axes(layer, batch, shown.tokens),
+        key="norm_axes",
+        alt=f"The same matrix after LayerNorm and after BatchNorm. {finding}",
+    )
+    page.findings(finding)
     st.markdown(
         f"Both maps start from the same numbers: those {before_what}. "
         "The frame shows which numbers are averaged together. "
@@ -111,40 +204,40 @@ if page.section("Which way the mean is taken"):
         "depends on the others. (Its batch is usually many sequences; here it is the tokens of this one.)"
     )
 
-# Every tensor
-if page.section("Every tensor of one block"):
-    st.dataframe(
-        block_figures.tensor_table(tensors),
-        hide_index=True,
-        height="content",
-        column_config={
-            "shape": st.column_config.Column(width="small"),
-            "parameters": st.column_config.NumberColumn(format="localized", width="small"),
-            "multiply-adds": st.column_config.NumberColumn(format="localized", width="small"),
-        },
-        alt="Every tensor with its shape, parameters and multiply-adds",
-    )
 
-# Many blocks
-if page.section("Block upon block"):
+def every_tensor(settings: Settings, shown: Shown) -> None:
+    """The table of tensors."""
+    if page.section("Every tensor of one block"):
+        tensors = block.tensors(settings.n_tokens, settings.d_model, settings.d_ff, shown.kind)
+        st.dataframe(
+            block_figures.tensor_table(tensors),
+            hide_index=True,
+            height="content",
+            column_config={
+                "shape": st.column_config.Column(width="small"),
+                "parameters": st.column_config.NumberColumn(format="localized", width="small"),
+                "multiply-adds": st.column_config.NumberColumn(format="localized", width="small"),
+            },
+            alt="Every tensor with its shape, parameters and multiply-adds",
+        )
+
+
+def block_upon_block(settings: Settings, shown: Shown) -> None:
+    """What becomes of the numbers through many blocks."""
+    if not page.section("Block upon block"):
+        return
     settings.draw("compare")
-    depth = block.depth([x, *(each.output for each in stack)])
-    depths = {"this setting": depth}
-    if settings.compare:
-        depths = {}
-        for name, other in block_words.arrangements(kind).items():
-            depths[name] = (
-                depth if other == kind else block.depth([x, *(b.output for b in block.stack(x, weights, other))])
-            )
-    final = float(block.depth([stack_output]).spread[0]) if pre_norm else None
+    depth, depths, blocks = shown.depth, shown.depths, settings.blocks
+    final = float(block.depth([shown.stack_output]).spread[0]) if shown.pre_norm else None
+    spread = block_words.spread_finding(depth, final)
     page.figure(
         block_figures.depth_chart(depths, settings.block, final),
         key="depth_chart",
-        alt=f"Spread and alikeness over {blocks} blocks. {block_words.spread_finding(depth, final)}",
+        alt=f"Spread and alikeness over {blocks} blocks. {spread}",
     )
     page.findings(
-        block_words.spread_finding(depth, final),
-        block_words.alikeness_finding(depth, n),
+        spread,
+        block_words.alikeness_finding(depth, settings.n_tokens),
         *([block_words.comparison(depths)] if settings.compare else []),
     )
     st.caption(
@@ -153,77 +246,109 @@ if page.section("Block upon block"):
         "Each block has random weights of its own." + " The dotted line marks the block shown above." * (blocks > 1)
     )
 
-# The way back. Last, for with many blocks and heads it takes longest: all else is drawn before.
-if page.section("How the gradient gets back"):
+
+def way_back(settings: Settings, shown: Shown) -> None:
+    """The gradient on its way back, for any number of blocks but one."""
+    if not page.section("How the gradient gets back"):
+        return
     st.markdown(
         "Training asks of every parameter: how does the loss, which says how wrong the model is, change with it? The "
         "answer is its gradient. It is worked out backwards, from the output to block 1. Where it vanishes, a block no "
         "longer told what to change."
     )
-    lengths = {}
-    if blocks > 1:
-        direction = gradients.unit_direction(n, d_model, settings.seed)
-        arranged = [gradients.block_weights(*each) for each in weights]
-        for name, other in block_words.with_and_without(kind).items():
-            lengths[name] = gradients.gradient_lengths(x, arranged, other, direction)[:blocks]
-        page.figure(
-            block_figures.gradient_chart(lengths),
-            key="gradient_chart",
-            alt=f"The gradient at the input of {blocks} blocks. {' '.join(block_words.gradient_findings(lengths))}",
-        )
-        page.findings(*block_words.gradient_findings(lengths))
-        st.caption(
-            "Read it from right to left, as the gradient goes. At each plus, a residual connection hands it on as it "
-            "is, past the sublayer. Length: the square root of the sum of all squares. "
-            f"All four lines have the same random weights; where there is a norm, it is {kind.order}. The loss adds up "
-            "the output's numbers, each times a fixed random number, so that the gradient starts with length 1."
-        )
-    else:
+    if settings.blocks == 1:
         st.markdown("With one block there is no way to follow. Choose two or more *Stacked blocks*.")
-
-predict.offer(lambda: questions.ask(settings, kind, x, weights, tokens))
-
-page.notice(
-    "A block changes the numbers and keeps the shape. This is why blocks can be stacked.",
-    "Switch off the residual connections: the lane beside each sublayer is gone, and what goes in reaches the output "
-    "only through the sublayers. Compare the two curves under *Block upon block*.",
-    "Try 24 blocks with post-norm, with pre-norm and without a norm. See where the spread goes, and how much of the "
-    "gradient gets back.",
-    "Nothing is trained here. The page *Training lab* trains a small transformer: take its residual connections or "
-    "its norm away there, and see whether it still learns.",
-)
-if not page.presenting():
-    tables = {
-        f"Output of block {settings.block}": page.frame(shown.output, tokens, dimensions),
-        "Depth (0: the input)": block_figures.depth_table(depth),
-    } | (
-        {"Length of the gradient at the input of each block": block_figures.gradient_table(lengths)} if lengths else {}
+        return
+    findings = block_words.gradient_findings(shown.lengths)
+    page.figure(
+        block_figures.gradient_chart(shown.lengths),
+        key="gradient_chart",
+        alt=f"The gradient at the input of {settings.blocks} blocks. {' '.join(findings)}",
     )
-    page.numbers(tables)
-    page.take_away(
-        settings,
-        block_arrays(shown, *weights[settings.block - 1])
-        | {
-            "x": x,
-            "states": np.stack([x, *(each.output for each in stack)]),
-            "stack_output": stack_output,
-            "norm_in": before,
-            "layer_normed": layer,
-            "batch_normed": batch,
-            "spread": depth.spread,
-            "alike": depth.alikeness,
-        }
-        | dict(zip(("mean_in", "spread_in"), block.mean_and_spread(before), strict=True))
-        | dict(zip(("mean_out", "spread_out"), block.mean_and_spread(layer), strict=True))
-        | ({"compared_spread": np.stack([each.spread for each in depths.values()])} if settings.compare else {})
-        | ({"compared_alike": np.stack([each.alikeness for each in depths.values()])} if settings.compare else {})
-        | ({"gradient_lengths": np.stack(list(lengths.values()))} if lengths else {}),
-        tables,
+    page.findings(*findings)
+    st.caption(
+        "Read it from right to left, as the gradient goes. At each plus, a residual connection hands it on as it "
+        "is, past the sublayer. Length: the square root of the sum of all squares. "
+        f"All four lines have the same random weights; where there is a norm, it is {shown.kind.order}. The loss adds "
+        "up the output's numbers, each times a fixed random number, so that the gradient starts with length 1."
     )
+
+
+def norms_tensors_and_depth(settings: Settings, shown: Shown) -> None:
+    """From one norm to many blocks. The way back is last, for it takes longest: all else is drawn before."""
+    what_the_norm_does(settings, shown)
+    which_way(settings, shown)
+    every_tensor(settings, shown)
+    block_upon_block(settings, shown)
+    way_back(settings, shown)
+
+
+def below(settings: Settings, shown: Shown) -> None:
+    """Questions, what to notice, and all numbers."""
+    predict.offer(lambda: questions.ask(settings, shown.kind, shown.x, shown.weights, shown.tokens))
+    page.notice(
+        "A block changes the numbers and keeps the shape. This is why blocks can be stacked.",
+        "Switch off the residual connections: the lane beside each sublayer is gone, and what goes in reaches the "
+        "output only through the sublayers. Compare the two curves under *Block upon block*.",
+        "Try 24 blocks with post-norm, with pre-norm and without a norm. See where the spread goes, and how much of "
+        "the gradient gets back.",
+        "Nothing is trained here. The page *Training lab* trains a small transformer: take its residual connections "
+        "or its norm away there, and see whether it still learns.",
+    )
+    if page.presenting():
+        return
+    page.numbers(partial(tables, settings, shown))
+    page.take_away(settings, partial(arrays, settings, shown), partial(tables, settings, shown))
     page.source(
         block.transformer_block,
         block.feed_forward,
         block.layer_norm,
-        *((gradients.gradient_lengths, gradients.block_backward) if lengths else ()),
+        *((gradients.gradient_lengths, gradients.through_block) if settings.blocks > 1 else ()),
     )
+
+
+def tables(settings: Settings, shown: Shown) -> dict[str, pd.DataFrame | page.Table]:
+    """The numbers behind the pictures."""
+    dimensions = [str(i) for i in range(1, settings.d_model + 1)]
+    made: dict[str, pd.DataFrame | page.Table] = {
+        f"Output of block {settings.block}": page.frame(shown.one.output, shown.tokens, dimensions),
+        "Depth (0: the input)": block_figures.depth_table(shown.depth),
+    }
+    if settings.blocks > 1:
+        made["Length of the gradient at the input of each block"] = block_figures.gradient_table(shown.lengths)
+    return made
+
+
+def arrays(settings: Settings, shown: Shown) -> dict[str, np.ndarray]:
+    """All arrays of the page, under the names that they have in its script."""
+    before, _ = shown.norm
+    layer = block.layer_norm(before)
+    made = block_arrays(shown.one, *shown.weights[settings.block - 1]) | {
+        "x": shown.x,
+        "states": np.stack([shown.x, *(each.output for each in shown.stack)]),
+        "stack_output": shown.stack_output,
+        "norm_in": before,
+        "layer_normed": layer,
+        "batch_normed": block.batch_norm(before),
+        "spread": shown.depth.spread,
+        "alike": shown.depth.alikeness,
+    }
+    made["mean_in"], made["spread_in"] = block.mean_and_spread(before)
+    made["mean_out"], made["spread_out"] = block.mean_and_spread(layer)
+    if settings.compare:
+        made["compared_spread"] = np.stack([each.spread for each in shown.depths.values()])
+        made["compared_alike"] = np.stack([each.alikeness for each in shown.depths.values()])
+    if settings.blocks > 1:
+        made["gradient_lengths"] = np.stack(list(shown.lengths.values()))
+    return made
+
+
+page.start(
+    "transformer_block",
+    "One block takes a row of numbers per token and gives back a row of the same length. Follow the arrows down.",
+)
+controls.open_page("transformer_block", CONTROLS["transformer_block"])
+experiments.offer("transformer_block")
+controls.teaching_buttons()
+page.parts(compute, the_block, flow, norms_tensors_and_depth, below=below, leads=1)
 page.foot("transformer_block")

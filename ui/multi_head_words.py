@@ -1,4 +1,7 @@
-"""Sentences and tables of the page on multi-head attention, computed from its numbers. Plain text, as in `ui.words`."""
+"""Sentences and tables of the page on multi-head attention, computed from its numbers. Plain text, as in `ui.words`.
+
+Tables of a few rows are Arrow's, which is what Streamlit sends: by way of pandas they take five times as long.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -6,6 +9,7 @@ from dataclasses import fields
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from core.multi_head import Ablation, HeadSplit, HeadStatistics, Layer, MeanMap, MultiHead
 from ui.multi_head_figures import UNIFORM
@@ -143,7 +147,7 @@ def statistics_table(found: HeadStatistics, uniform: HeadStatistics, labels: Seq
     return pd.DataFrame(dict(zip(_COLUMNS, columns, strict=True)), index=[*labels, UNIFORM])
 
 
-def shape_table(layer: Layer, result: MultiHead) -> pd.DataFrame:
+def shape_table(layer: Layer, result: MultiHead) -> pa.Table:
     """Split, attend, concatenate, project: the shape of every array on the way."""
     d_model, width = layer.w_q.shape
     n, maps = len(layer.x), result.heads
@@ -156,18 +160,20 @@ def shape_table(layer: Layer, result: MultiHead) -> pd.DataFrame:
         ("Concatenate", "heads side by side", result.concatenated.shape, "tokens × width"),
         ("Project back", f"output: times W_O of {width} × {d_model}", result.output.shape, "tokens × d_model"),
     ]
-    return pd.DataFrame(
-        [(step, what, " × ".join(map(str, shape)), axes) for step, what, shape, axes in rows],
-        columns=["Step", "What", "Shape", "Axes"],
-    )
+    steps, what, shapes, axes = zip(*rows, strict=True)
+    sizes = [" × ".join(map(str, shape)) for shape in shapes]
+    return pa.table({"Step": steps, "What": what, "Shape": sizes, "Axes": axes})
 
 
-def parameters_table(splits: Sequence[HeadSplit]) -> pd.DataFrame:
+def parameters_table(splits: Sequence[HeadSplit]) -> pa.Table:
     """One row per number of heads."""
-    return pd.DataFrame(
-        [(split.heads, split.d_k, split.one_head, split.total) for split in splits],
-        columns=["heads", "d_k, width of a head", "parameters of one head", "parameters of all heads"],
-    )
+    columns = {
+        "heads": [split.heads for split in splits],
+        "d_k, width of a head": [split.d_k for split in splits],
+        "parameters of one head": [split.one_head for split in splits],
+        "parameters of all heads": [split.total for split in splits],
+    }
+    return pa.table(columns)
 
 
 def built_parameters(layer: Layer) -> str:

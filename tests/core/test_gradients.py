@@ -328,6 +328,16 @@ def test_adam(torch_gradients: dict[str, Case]) -> None:
 # --- the forward passes are the ones that the pages show -------------------------------------------------------------
 
 
+@pytest.mark.parametrize("n", [31, 32, 64])
+def test_softmax_of_long_rows_is_the_one_shown(n: int) -> None:
+    scores = np.where(causal_mask(n), normal(H, n, n), -np.inf)
+    scores[0, 3] = -np.inf
+    found = g.softmax(scores)
+    np.testing.assert_allclose(found, shown_attention.softmax(scores), rtol=1e-12, atol=1e-16)
+    assert (found[0, 3] == 0).all()
+    assert g.softmax(scores.astype(np.float32)).dtype == np.float32
+
+
 @pytest.mark.parametrize("allowed", [None, causal_mask(N), masked_row()], ids=["all", "causal", "masked row"])
 def test_attention_is_the_one_shown(allowed: Array | None) -> None:
     queries, keys, values = (normal(B, H, N, 4, seed=i) for i in range(3))

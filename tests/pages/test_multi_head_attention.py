@@ -1,6 +1,7 @@
 """The page on multi-head attention, and the control that switches heads off."""
 
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -391,3 +392,17 @@ def test_flags_that_cannot_be_shown_are_told() -> None:
 def test_flags_are_written_with_commas() -> None:
     assert write_link(FLAGS, resolve(FLAGS, {"off": (4, 2)})) == {"off": "4,2"}
     assert write_link(FLAGS, resolve(FLAGS, {})) == {}
+
+
+def test_all_heads_wait_for_nothing_that_is_said_below_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    below = {name: Mock(wraps=getattr(multi_head, name)) for name in ("head_statistics", "mean_of_heads", "switch_off")}
+    for name, function in below.items():
+        monkeypatch.setattr(multi_head, name, function)
+    assert "all_heads" in specs(open_page(PAGE, present="1"))
+    assert not any(function.called for function in below.values())
+    open_page(PAGE)
+    assert {name: function.call_count for name, function in below.items()} == {
+        "head_statistics": 2,  # of the heads, and of a uniform one
+        "mean_of_heads": 1,
+        "switch_off": 1,
+    }

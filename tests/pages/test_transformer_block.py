@@ -2,6 +2,7 @@
 
 import re
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -419,3 +420,15 @@ def test_block_shown_stays_within_the_stack() -> None:
     at.slider(key="blocks").set_value(2).run()
     assert not at.exception
     np.testing.assert_allclose(cells(at, "stages", 0), blocks[1].x, atol=1e-6)
+
+
+def test_what_flows_through_the_first_block_waits_for_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    through, back = Mock(wraps=block.transformer_block), Mock(wraps=gradients.gradient_lengths)
+    monkeypatch.setattr(block, "transformer_block", through)
+    monkeypatch.setattr(gradients, "gradient_lengths", back)
+    at = open_page(PAGE, blocks="24", present="2")
+    assert "stages" in specs(at)
+    assert 0 < through.call_count < 24
+    assert not back.called
+    open_page(PAGE, blocks="24")
+    assert back.call_count == 4  # once for each line
