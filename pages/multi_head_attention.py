@@ -12,7 +12,6 @@ from core import attention, draws, multi_head, trained, training
 from core.tasks import TASKS
 from ui import (
     controls,
-    experiments,
     figures,
     multi_head_figures,
     multi_head_words,
@@ -437,8 +436,6 @@ page.start(
     "Instead of one attention, several can run side by side, each with its own projections: the heads. "
     "Each map below is one head: row by row, how much a token takes from every token.",
 )
-controls.open_page("multi_head_attention", CONTROLS["multi_head_attention"])
-experiments.offer("multi_head_attention")
-controls.teaching_buttons()
+controls.open_page("multi_head_attention", CONTROLS["multi_head_attention"], in_parts=True)
 page.parts(compute, all_heads, what_heads_do, below=below)
 page.foot("multi_head_attention")

@@ -7,7 +7,7 @@ import numpy as np
 import streamlit as st
 
 from core import attention, draws, positional
-from ui import controls, experiments, figures, page, positional_figures, positional_shares, predict
+from ui import controls, figures, page, positional_figures, positional_shares, predict
 from ui import positional_words as said
 from ui.control_kinds import Settings
 from ui.page_controls import ADDED, CONTROLS
@@ -441,8 +441,6 @@ page.start(
     "positional_encoding",
     "Attention by itself does not know who stands where. Here are ways to tell it, and what changes when it knows.",
 )
-controls.open_page("positional_encoding", CONTROLS["positional_encoding"])
-experiments.offer("positional_encoding")
-controls.teaching_buttons()
+controls.open_page("positional_encoding", CONTROLS["positional_encoding"], in_parts=True)
 page.parts(Shown, the_pattern, waves_distances_and_order, below=below)
 page.foot("positional_encoding")

@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from core import attention, draws, recurrence
-from ui import controls, experiments, figures, page, predict, recurrence_figures, recurrence_words
+from ui import controls, figures, page, predict, recurrence_figures, recurrence_words
 from ui.control_kinds import Settings
 from ui.page_controls import CONTROLS
 from ui.questions import recurrence as questions
@@ -245,8 +245,6 @@ page.start(
     "A recurrent network (RNN) reads one token after the other. Self-attention takes them all at once. "
     "Here is what each has to wait for, what it costs, and how far its memory reaches.",
 )
-controls.open_page("recurrence", CONTROLS["recurrence"])
-experiments.offer("recurrence")
-controls.teaching_buttons()
+controls.open_page("recurrence", CONTROLS["recurrence"], in_parts=True)
 page.parts(Shown, who_waits, costs_times_and_memory, below=below)
 page.foot("recurrence")

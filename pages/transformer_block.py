@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from core import block, draws, gradients
-from ui import block_figures, block_words, controls, experiments, figures, page, predict
+from ui import block_figures, block_words, controls, figures, page, predict
 from ui.control_kinds import Settings
 from ui.page_controls import CONTROLS
 from ui.questions import transformer_block as questions
@@ -347,8 +347,6 @@ page.start(
     "transformer_block",
     "One block takes a row of numbers per token and gives back a row of the same length. Follow the arrows down.",
 )
-controls.open_page("transformer_block", CONTROLS["transformer_block"])
-experiments.offer("transformer_block")
-controls.teaching_buttons()
+controls.open_page("transformer_block", CONTROLS["transformer_block"], in_parts=True)
 page.parts(compute, the_block, flow, norms_tensors_and_depth, below=below, leads=1)
 page.foot("transformer_block")
