@@ -17,6 +17,7 @@ page.start(
     "nothing is stored anywhere.",
 )
 settings = controls.open_page("hand_out", CONTROLS["hand_out"])
+page.settings_in_print(settings)
 
 st.header("1. The page and its settings")
 settings.draw("page")

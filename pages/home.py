@@ -25,6 +25,7 @@ page.start(
     title="The transformer, live",
 )
 settings = controls.open_page("home", CONTROLS["home"])
+page.settings_in_print(settings)
 
 
 def link(name: str, label: str) -> None:

@@ -97,7 +97,7 @@ def who_waits(settings: Settings, shown: Shown) -> None:
 def what_it_costs(settings: Settings, shown: Shown) -> None:
     """The exact counts, and how they grow with the length."""
     n, d_model = settings.n_tokens, settings.d_model
-    curves, crossings = recurrence.costs_by_length(LENGTHS, d_model), recurrence.crossings(d_model)
+    curves, crossings = recurrence.costs_by_length(LENGTHS[0], LENGTHS[-1], d_model), recurrence.crossings(d_model)
     findings = recurrence_words.cost_findings(shown.costs, crossings)
     st.markdown("Exact counts for the chosen length n and width d. Activation functions and biases are left out.")
     counted = recurrence_words.cost_table(shown.costs)
@@ -217,7 +217,7 @@ def reach_and_weights(shown: Shown) -> pd.DataFrame:
 
 def arrays(shown: Shown) -> dict[str, np.ndarray]:
     """All numbers, under the names that they have in the script."""
-    curves, memory = recurrence.costs_by_length(LENGTHS, shown.settings.d_model), shown.memory
+    curves, memory = recurrence.costs_by_length(LENGTHS[0], LENGTHS[-1], shown.settings.d_model), shown.memory
     return {
         "lengths": np.array(LENGTHS),
         "rnn_steps": curves["rnn_steps"],

@@ -95,7 +95,7 @@ def test_crossings_lie_on_both_curves(d_model: int) -> None:
     assert costs(at.rnn, d_model).mixing == costs(at.rnn, d_model).rnn
     assert costs(at.projections, d_model).mixing == costs(at.projections, d_model).projections
     lengths = range(2, 257)
-    counts = costs_by_length(lengths, d_model)
+    counts = costs_by_length(lengths[0], lengths[-1], d_model)
     figure = recurrence_figures.multiply_adds(counts, lengths, at, now=2)
     marks = {trace.name: (trace.x[0], trace.y[0]) for trace in figure.data[4:]}
     assert marks == {
