@@ -279,16 +279,17 @@ def settings_now() -> Settings:
     return settings
 
 
-def draw_part(key: str, draw: Callable[[Settings], bool], *, leads: bool) -> None:
-    """Draw a part of the page that can be drawn anew by itself: a fragment, in the order of the script.
-
-    Args:
-        draw: returns whether the part is to be drawn again when a slider has moved.
-        leads: it follows a slider while that moves; the others wait until it rests.
-    """
+def announce_parts(keys: Sequence[str], leader: str) -> None:
+    """Say which parts the page is going to draw, and which of them follows a slider while that moves."""
     memory = _memory()
-    memory.due.append(key)
-    memory.leader = key if leads else memory.leader
+    memory.due, memory.leader = list(keys), leader
+
+
+def draw_part(key: str, draw: Callable[[Settings], bool]) -> None:
+    """Draw a part of the page that can be drawn anew by itself: a fragment, where the script calls it.
+
+    draw: returns whether the part is to be drawn again when a slider has moved.
+    """
     _draw_fragment(key, partial(_draw_part, key, draw))
 
 
@@ -433,7 +434,7 @@ def _follow(control: Control) -> None:
     """
     memory, noted = _memory(), bool(_memory().notes)
     _slide(control)
-    if noted or memory.acted or memory.changed or not memory.leader:
+    if noted or memory.acted or memory.changed or memory.leader not in memory.parts:
         st.rerun()
     memory.take_changes(memory.controls)
     home = memory.homes.get(control.name, "")

@@ -219,10 +219,13 @@ def parts(
         leads: the place of the part that follows a slider while that moves.
     """
     set_stage()
-    for place, each in enumerate([*draw, below]):
-        part = partial(_draw_part, compute, each, place == 0, place == leads, each is below)
-        controls.draw_part(f"part {place + 1}", part, leads=place == leads)
-        if place == leads:
+    keyed = {f"part {place}": each for place, each in enumerate([*draw, below], start=1)}
+    leader = list(keyed)[leads]
+    controls.announce_parts(list(keyed), leader)
+    for key, each in keyed.items():
+        part = partial(_draw_part, compute, each, key == "part 1", key == leader, each is below)
+        controls.draw_part(key, part)
+        if key == leader:
             controls.draw_beside()
             experiments.offer()
             controls.teaching_buttons()
