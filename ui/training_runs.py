@@ -6,14 +6,16 @@ A run belongs to one tab until it is finished. Then it never changes again, and 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from threading import BoundedSemaphore, Lock
 from time import perf_counter
+from typing import Any
 
 import streamlit as st
 
 from core.checks import Array
-from core.training import Reading, Settings, train
+from core.training import Progress, Reading, Settings, train
 
 SNAPSHOTS = 20  # of every run, besides the one before the first step
 # A run of 3 layers with 8 heads on 16 letters has 21 · 24 · 256 weights in its maps, 0.5 MB; all of them at most 17 MB.
@@ -50,7 +52,7 @@ class Run:
         self.snapshots: list[Snapshot] = []
         self.failure = ""
         self._progress, self._lock = train(settings, self.every), Lock()
-        self.advance()
+        self._take(_before_training(every=self.every, **asdict(settings)))
 
     @property
     def step(self) -> int:
@@ -72,15 +74,19 @@ class Run:
             end = perf_counter() + seconds
             try:
                 for found in self._progress:
-                    self.losses.append(found.loss)
-                    if found.accuracies and found.readings and found.maps is not None and found.answers is not None:
-                        read = (found.accuracies, found.readings, found.maps, found.answers)
-                        self.snapshots.append(Snapshot(found.step, found.loss, *read))
-                        return
-                    if perf_counter() > end:
+                    if found.step > self.step and (self._take(found) or perf_counter() > end):
                         return
             except ValueError as error:
                 self.failure = str(error)
+
+    def _take(self, found: Progress) -> bool:
+        """Keep a step's loss, and its snapshot if it has one; returns whether it has."""
+        self.losses.append(found.loss)
+        if found.accuracies and found.readings and found.maps is not None and found.answers is not None:
+            read = (found.accuracies, found.readings, found.maps, found.answers)
+            self.snapshots.append(Snapshot(found.step, found.loss, *read))
+            return True
+        return False
 
     def come_to_rest(self) -> None:
         """Wait for a thread that is still at it.
@@ -89,6 +95,12 @@ class Run:
         """
         with self._lock:
             pass
+
+
+@lru_cache(maxsize=64)  # maps and answers of one example each: at most 24 · 256 weights, 3.2 MB in all
+def _before_training(every: int, **settings: Any) -> Progress:
+    """Step 0 of a run: a class that moves the same slider through the same settings computes each of them once."""
+    return next(train(Settings(**settings), every))
 
 
 class Store:
