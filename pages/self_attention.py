@@ -111,7 +111,7 @@ def one_row(settings: Settings, shown: Shown) -> None:
     factors = np.vstack([np.column_stack([weights, result.values]), [weights.sum(), *result.output[row]]])
     names = [*(f"key {figures.shorten(key, 20)}" for key in keys), "output"]
     columns = ["weight", *(f"V {i}" for i in range(1, few + 1))]
-    page.table(page.frame(factors[:, : few + 1], names, columns), alt="Weights and values")
+    page.array_table(factors[:, : few + 1], names, columns, alt="Weights and values")
 
 
 def draw_stage(stage: str, settings: Settings, shown: Shown) -> None:

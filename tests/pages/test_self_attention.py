@@ -113,7 +113,7 @@ def test_the_bars_are_the_chosen_row_and_the_table_adds_up_to_its_output(lesson)
     np.testing.assert_allclose(
         array(specs(at)["row"]["data"][0]["y"]), lesson["self_attention"]["weights"][3], atol=1e-6
     )
-    shown = table(at, "Weights and values").to_numpy()
+    shown = table(at, "Weights and values").drop(columns="row").to_numpy()
     weights, values, output = shown[:-1, 0], shown[:-1, 1:], shown[-1, 1:]
     np.testing.assert_allclose(weights, lesson["self_attention"]["weights"][3], atol=1e-12)
     np.testing.assert_allclose(weights @ values, output, atol=1e-12)
