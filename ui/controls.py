@@ -307,7 +307,7 @@ def _draw_part(key: str, draw: Callable[[Settings], bool]) -> None:
 
 
 def _draw_fragment(key: str, draw: Callable[[], None]) -> None:
-    def drawn_by_itself() -> None:
+    def drawn_by_itself() -> None:  # Streamlit asks a fragment for its name, which a partial has not
         draw()
 
     st.fragment(drawn_by_itself, key=key)()
