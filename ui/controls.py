@@ -167,6 +167,7 @@ class Memory:
     link: dict[str, str] = field(default_factory=dict)  # the clean link of this run
     written: dict[str, str] = field(default_factory=dict)  # the link that the browser was left with
     acted: bool = False  # a widget or button of the page asked for this run
+    forgot: bool = False  # the reader went back to the lesson's example
     notes: list[str] = field(default_factory=list)  # what the door has to say
     astray: bool = False  # a widget shows something else than it was told to
 
@@ -212,6 +213,9 @@ def open_page(name: str, controls: Sequence[Control | str], *, in_parts: bool = 
             with `draw_beside`, once its first picture is on its way.
     """
     memory = _memory()
+    if memory.forgot:
+        memory.forgot = False
+        st.switch_page(navigation.page_of(navigation.entry(memory.page)), query_params={})
     real = [control for control in controls if isinstance(control, Control)]
     acted, memory.acted = memory.acted or bool(memory.changed or memory.slid), False
     memory.declared, memory.controls, memory.homes, memory.parts, memory.due = controls, real, {}, {}, []
@@ -519,17 +523,21 @@ def _hear_history(controls: Sequence[Control]) -> None:
 def _buttons(controls: Sequence[Control], settings: Settings) -> None:
     """The way back to the lesson's example, and other weights. On the first page the way back is for all pages."""
     memory = _memory()
-    names = [control.name for control in controls]
     everywhere = memory.page == navigation.ENTRIES[0].name
+    names = list(memory.chosen) if everywhere else [control.name for control in controls]
     told = f"Every control of {'all pages' if everywhere else 'this page'} as the lesson has it"
-    if st.button("Lesson example", help=told, width="stretch"):
-        for name in list(memory.chosen) if everywhere else names:
-            memory.chosen.pop(name, None)
-        memory.notes = []
-        st.switch_page(navigation.page_of(navigation.entry(memory.page)), query_params={})
+    st.button("Lesson example", help=told, on_click=_forget, args=(names,), width="stretch")
     free = "seed" not in memory.handout.fixed
     if free and any(control.name == "seed" and control.applies(settings) for control in controls):
         st.button("New weights", help="Draw again, from the next seed", on_click=_next_seed, width="stretch")
+
+
+def _forget(names: Iterable[str]) -> None:
+    """Take back what was chosen by these names. The page then opens anew, without a link."""
+    memory = _memory()
+    for name in names:
+        memory.chosen.pop(name, None)
+    memory.notes, memory.forgot = [], True
 
 
 def teaching_buttons() -> None:

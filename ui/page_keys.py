@@ -2,6 +2,9 @@
 
 While a page is presented, PageDown and PageUp are the shortcuts of the buttons that lead on and back. Here they first
 move through what does not fit on the screen. Another section begins at its top.
+
+And where the connection was lost, the page is drawn again as soon as it is back: a server that was started again, or
+another one, knows nothing yet of the parts that follow a slider.
 """
 
 import streamlit as st
@@ -25,8 +28,20 @@ function move(event) {
     } else return;
     event.preventDefault(); event.stopImmediatePropagation();
 }
-export default function ({ data }) {
-    if (!window.pageKeys) document.addEventListener('keydown', move, true);
+function returns(app) {
+    let lost = false;
+    new MutationObserver(() => {
+        const connected = app.dataset.testConnectionState === 'CONNECTED';
+        if (connected && lost) window.pageAgain();
+        lost = !connected;
+    }).observe(app, { attributes: true, attributeFilter: ['data-test-connection-state'] });
+}
+export default function ({ data, setTriggerValue }) {
+    window.pageAgain = () => setTriggerValue('again', true);
+    if (!window.pageKeys) {
+        document.addEventListener('keydown', move, true);
+        returns(document.querySelector('[data-testid="stApp"]'));
+    }
     if (window.pageKeys && window.pageKeys !== data.top) main().scrollTo(0, 0);
     window.pageKeys = data.top;
 }
@@ -38,4 +53,4 @@ def listen(top: str) -> None:
     """Listen to the keys, and go to the top of the page where `top`, which says what is on show, is another one."""
     if live_slider.can_be_drawn():  # as there, only a browser can
         with st.container(key="page_keys"):  # takes no room: `ui.page` hides it
-            _mount(key="keys", data={"top": top})
+            _mount(key="keys", data={"top": top}, on_again_change=lambda: None)

@@ -11,7 +11,7 @@ from tests.browser.reading import arrive, assert_state, redrawn, slider, state
 
 WIDTH = "Model width d_model"
 OPEN = {
-    "multi_head_attention": ("all_heads", "?d_model=24&heads=4&head=3&sentence=**dog**+bites+man"),
+    "multi_head_attention": ("all_heads", "?d_model=24&heads=1&causal=true&sentence=**dog**+bites+man"),
     "transformer_block": ("stages", "?seq_len=7&residual=false&seed=5"),
 }
 

@@ -11,8 +11,10 @@ function take(input, show) {
     hand.answered = () => { hand.waiting = false; if (hand.pending) send(false); };
     input.onkeydown = () => { hand.keyed = true; };
     input.onpointerdown = () => { hand.keyed = false; };
+    hand.send = send;
     input.oninput = () => {
         show();
+        hand.moved = true;
         hand.quick = performance.now() - hand.last < QUICK; hand.last = performance.now();
         clearTimeout(hand.rest);
         hand.owes = hand.keyed; // to say that it rests; a mouse says when it lets go
@@ -44,12 +46,15 @@ export default function ({ data, key, parentElement, setTriggerValue }) {
     Object.assign(hand, { show, report: setTriggerValue,
         value: () => options ? options[input.value] : Number(Number(input.value).toFixed(6)) });
     hand.end(); hand.begin();
+    const other = hand.session !== undefined && hand.session !== session; // a server that was started again
     if (hand.session !== session || hand.sent < heard) Object.assign(hand, { session, sent: heard });
     const [min, max, step] = options ? [0, options.length - 1, 1] : [data.min, data.max, data.step];
     const at = String(options ? options.indexOf(data.value) : data.value);
-    if (hand.sent === heard && !hand.pending) {
+    if (other && hand.moved && input.value !== at) hand.send(true); // it has not heard of the last move
+    else if (hand.sent === heard && !hand.pending) {
         Object.assign(input, { min, max, step });
         if (input.value !== at) input.value = at;
+        hand.moved = false;
     }
     input.id = label.htmlFor = output.htmlFor = `slider-${key}`;
     label.textContent = data.label;
