@@ -6,6 +6,7 @@ between 0 and 1, red-blue around zero for signed numbers (red below, as in the l
 
 import base64
 import html
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,8 @@ _LABEL_LENGTH, _NAME_LENGTH = 10, 40
 TICK_FONT, TITLE_FONT = 15, 17
 _ROW_HEIGHT = 44
 _BAR_ABOVE = 76  # pixels that a colour bar above the map takes
+_LETTER = 9  # pixels that a letter of a tick label takes
+_TITLE_BESIDE = 30  # pixels that a title beside a map takes, with the space around it
 _TITLE_BELOW = 64  # pixels that tick labels and a title below the map take
 
 _SHARE_STEPS = (0.05, 0.1, 0.2, 0.5, 1.0)
@@ -188,7 +191,7 @@ def heatmap_grid(
     if len(maps) > 1:
         layout["coloraxis"]["colorbar"]["ypad"] = 34  # room for the headings
     tallest = max(len(values) for values in maps.values())
-    top_margin = _BAR_ABOVE + (24 if len(maps) > 1 else 0)
+    top_margin = _BAR_ABOVE + (48 if len(maps) > 1 else 0)
     height = height or top_margin + _TITLE_BELOW + max(160, min(480, _ROW_HEIGHT * tallest)) * rows
     return finish(dict(data=data, layout=layout), height, top=top_margin)
 
@@ -331,10 +334,11 @@ def few_ticks(figure: Figure, names: Sequence[str], most: int = 8) -> Figure:
     return figure
 
 
-def finish(spec: dict[str, Any], height: int, top: int = 36) -> Figure:
+def finish(spec: dict[str, Any], height: int, top: int = 48, bottom: int = _TITLE_BELOW) -> Figure:
     """What all figures share: size, margins, readable type; no dragging and no zoom, for a phone to scroll past.
 
-    Takes the plain form, a dict of data and layout, and changes it.
+    Takes the plain form, a dict of data and layout, and changes it. Where labels, titles or a legend take more room than
+    the margins leave, Plotly makes it, but draws everything twice for it: so the margins are rather too wide.
     """
     layout = spec["layout"]
     for name in layout:
@@ -346,13 +350,32 @@ def finish(spec: dict[str, Any], height: int, top: int = 36) -> Figure:
     layout["legend"] = dict(font=dict(size=TICK_FONT)) | layout.get("legend", {})
     layout |= dict(
         height=height,
-        margin=dict(l=8, r=8, t=top, b=_TITLE_BELOW),
+        margin=dict(l=_room_at_the_left(layout), r=8, t=top, b=bottom),
         dragmode=False,
         hoverlabel=dict(font=dict(size=TICK_FONT)),
         font=dict(size=TICK_FONT),
         template=dict(layout={}),  # Streamlit fills in its theme; Plotly's own would be 7 KB on every redraw
     )
     return Figure(spec)
+
+
+def _room_at_the_left(layout: Mapping[str, Any]) -> int:
+    """Pixels that labels and titles at the left edge take."""
+    room = 8
+    for name, axis in layout.items():
+        if (
+            name.startswith("yaxis")
+            and layout.get(f"xaxis{axis.get('anchor', 'x')[1:]}", {}).get("domain", [0])[0] == 0
+        ):
+            labels = axis.get("ticktext", ["0.250"]) if axis.get("showticklabels", True) else []
+            widest = max(map(_width, labels), default=0)
+            room = max(room, 8 + _LETTER * widest + _TITLE_BESIDE * bool(axis["title"].get("text")))
+    return room
+
+
+def _width(text: str) -> int:
+    """In letters of the usual width; Chinese and Japanese ones are twice as wide."""
+    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
 def enlarged(figure: Figure) -> Figure:

@@ -70,7 +70,7 @@ def head_maps(
         showlegend=False,
     )
     data = [maps, names, *_signs(sources, left[column], top[row])]
-    return figures.finish(dict(data=data, layout=layout), 150 + 290 * down, top=50)
+    return figures.finish(dict(data=data, layout=layout), 150 + 290 * down, top=80, bottom=76)
 
 
 def _signs(sources: Array, left: Array, top: Array) -> list[dict[str, Any]]:
