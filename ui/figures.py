@@ -337,8 +337,8 @@ def few_ticks(figure: Figure, names: Sequence[str], most: int = 8) -> Figure:
 def finish(spec: dict[str, Any], height: int, top: int = 48, bottom: int = _TITLE_BELOW) -> Figure:
     """What all figures share: size, margins, readable type; no dragging and no zoom, for a phone to scroll past.
 
-    Takes the plain form, a dict of data and layout, and changes it. Where labels, titles or a legend take more room than
-    the margins leave, Plotly makes it, but draws everything twice for it: so the margins are rather too wide.
+    Takes the plain form, a dict of data and layout, and changes it. Where labels, titles or a legend take more room
+    than the margins leave, Plotly makes it, but draws everything twice for it: so the margins are rather too wide.
     """
     layout = spec["layout"]
     for name in layout:
