@@ -10,7 +10,7 @@ A page lists its controls; `open_page` draws them and returns the settings, whic
   sliders and the controls that depend on others are written into the link here (`_write_unbound` says why).
 - A browser gets live sliders (`ui.live_slider`), which report while they move; where there is none, as in tests of
   pages, `st.slider` stands in their place. Both report to the same memory.
-- When a live slider moves, only what it changes is drawn again, where the page consists of parts (`ui.parts`). All
+- When a live slider moves, only what it changes is drawn again, where the page consists of parts (`draw_part`). All
   else that the reader does runs the page's script from the start.
 - A link may lock or hide controls (`ui.handout`): on its page they keep the values that it brought.
 """
@@ -155,11 +155,10 @@ class Memory:
     drawn: dict[str, tuple[int, list[int]]] = field(default_factory=dict)  # of each `Dependent`: count and options
     declared: Sequence[Control | str] = ()  # of the page that is open: its controls, and headings among them
     controls: Sequence[Control] = ()  # the controls alone
-    in_parts: bool = False  # it consists of parts that follow its sliders by themselves
     looks: dict[str, Any] = field(default_factory=dict)  # how those beside the page were drawn, by name
     homes: dict[str, str] = field(default_factory=dict)  # the fragment in which a live slider stands, by its name
     parts: dict[str, bool] = field(default_factory=dict)  # of the page: fragments, by key; whether they follow sliders
-    leader: str = ""  # the part that follows a slider while that moves
+    leader: str = ""  # the part that follows a slider while that moves; "" for a page that is not in parts
     part: str = ""  # the part that is being drawn
     due: list[str] = field(default_factory=list)  # the parts that this run has still to draw
     handout: Handout = field(default_factory=Handout)  # how the page is shown
@@ -219,7 +218,7 @@ def open_page(name: str, controls: Sequence[Control | str], *, in_parts: bool = 
     real = [control for control in controls if isinstance(control, Control)]
     acted, memory.acted = memory.acted or bool(memory.changed or memory.slid), False
     memory.declared, memory.controls, memory.homes, memory.parts, memory.due = controls, real, {}, {}, []
-    memory.in_parts, memory.leader, memory.part = in_parts, "", ""
+    memory.leader = memory.part = ""
     memory.take_changes(real)
     if memory.page != name:
         _enter(memory, name, real)
@@ -367,8 +366,9 @@ def chosen_on(page: str, controls: Iterable[Control]) -> tuple[Settings, Fixed]:
 
 def _draw_beside(control: Control, settings: Settings) -> None:
     """Draw one control beside the page: a live slider so that it can be drawn anew by itself."""
-    if _memory().in_parts and control.slides and live_slider.can_be_drawn():
-        key = _memory().homes[control.name] = f"slider {control.name}"
+    memory = _memory()
+    if memory.leader and control.slides and live_slider.can_be_drawn():
+        key = memory.homes[control.name] = f"slider {control.name}"
         _draw_fragment(key, lambda: _draw(control, settings_now()))
     else:
         _draw(control, settings)
@@ -398,7 +398,7 @@ def _draw(control: Control, settings: Settings) -> None:
             help=control.help,
             heard=memory.heard.get(name, 0),
             session=memory.session,
-            on_move=partial(_follow if memory.in_parts else _slide, control),
+            on_move=partial(_follow if memory.leader else _slide, control),
         )
         report = live_slider.reported(name)
         if report and report[1] != memory.heard.get(name, 0):

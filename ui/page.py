@@ -225,8 +225,8 @@ def parts(
     leader = list(keyed)[leads]
     controls.announce_parts(list(keyed), leader)
     for key, each in keyed.items():
-        part = partial(_draw_part, compute, each, key == "part 1", key == leader, each is below)
-        controls.draw_part(key, part)
+        where = partial(_draw_part, first=key == "part 1", leads=key == leader, below=each is below)
+        controls.draw_part(key, partial(where, compute, each))
         if key == leader:
             controls.draw_beside()
             experiments.offer()
@@ -236,10 +236,11 @@ def parts(
 def _draw_part(
     compute: Callable[[Settings], Any],
     draw: Callable[[Settings, Any], None],
+    settings: Settings,
+    *,
     first: bool,
     leads: bool,
     below: bool,
-    settings: Settings,
 ) -> bool:
     """Draw a part of the page; returns whether it is to be drawn again when a slider has moved."""
     this = st.session_state[_PARTS][controls.part()] = Part()
