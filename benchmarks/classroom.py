@@ -7,8 +7,8 @@
 Starts a server of its own on a free port of this machine (or several, among which the people are spread as a load
 balancer would), seats the people one after the other, people and pages by
 turns, and lets each move one of the page's sliders to a random place, at random times that are one second apart in the
-mean. A redraw is timed from the sending of a move to the end of the run of the script that it caused, as one person
-sees it: waiting for the others included, drawing in a browser not. The people are those of `benchmarks.clients`. They
+mean. A redraw is timed from the sending of a move until all of the page shows it, as one person sees it: waiting for
+the others included, drawing in a browser not. The people are those of `benchmarks.clients`. They
 share the machine with the server, so how busy they are is printed too.
 """
 
@@ -48,13 +48,14 @@ LEEWAY = 1.25  # machines are noisy
 class Lesson:
     """What was seen.
 
-    redraws: seconds for each. memory: the largest server's, in MB, empty, in the middle and at the end.
+    redraws, first_pictures: seconds for each. memory: the largest server's, in MB, empty, in the middle and at the end.
     """
 
     people: int
     seconds: float = 0.0
     due: int = 0  # moves that should have been made; who still waits for a picture makes none
     redraws: list[float] = field(default_factory=list)
+    first_pictures: list[float] = field(default_factory=list)
     exceptions: list[str] = field(default_factory=list)
     memory: list[float] = field(default_factory=list)
     busy: float = 0.0  # share of one core that the people took
@@ -103,6 +104,7 @@ async def teach(servers: Sequence[Server], people: int, seconds: float, seed: in
         lesson.server_busy = (server_seconds(servers) - served) / lesson.seconds
         lesson.memory += memory(servers)
         lesson.exceptions = [shown for pupil in pupils for shown in pupil.exceptions]
+        lesson.first_pictures = [seconds for pupil in pupils for seconds in pupil.first_pictures]
     return lesson
 
 
@@ -137,10 +139,12 @@ def told(lesson: Lesson) -> str:
     median, high, longest = (1000 * seconds for seconds in lesson.percentiles)
     places = ("start", "middle", "end")
     grown = ", ".join(f"{place} {size:.0f} MB" for place, size in zip(places, lesson.memory, strict=False))
+    first, late = 1000 * np.percentile(lesson.first_pictures or [0.0], [50, 95])
     return "\n".join(
         [
             f"{lesson.people} people, {lesson.seconds:.0f} s, each moves a slider about once a second",
             f"redraws       median {median:.0f} ms, 95 % within {high:.0f} ms, longest {longest:.0f} ms",
+            f"first picture median {first:.0f} ms, 95 % within {late:.0f} ms",
             f"moves         {len(lesson.redraws)} of {lesson.due} served; who still waits for a picture makes none",
             f"exceptions    {len(lesson.exceptions)}",
             f"memory        {grown or 'not known on this system'}",

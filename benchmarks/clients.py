@@ -35,6 +35,7 @@ class Visitor:
 
     shown: the elements of the page by their place in it. exceptions: every one that was ever shown, with its message.
     on_change: called after every message of the server. query: what stands in the address behind the "?".
+    first_pictures: the seconds after which the first picture of each move of a live slider was there.
     """
 
     def __init__(self, connection: ClientConnection, base: str, path: str) -> None:
@@ -43,6 +44,7 @@ class Visitor:
         self.page, self.query = address.path.strip("/"), address.query
         self.shown: dict[tuple[int, ...], Element] = {}
         self.exceptions: list[str] = []
+        self.first_pictures: list[float] = []
         self.on_change: Callable[[], None] = lambda: None
         self._connection, self._news = connection, asyncio.Event()
         self._states: dict[str, WidgetState] = {}  # what this visitor has set
@@ -60,10 +62,31 @@ class Visitor:
     async def set(self, key: str, value: Any, patience: float = 60) -> float:
         """Move a slider, flip a switch, choose or type; wait until the page is drawn again; returns the seconds.
 
+        A live slider is moved, and let go when the first picture is there.
+
         Raises:
             KeyError: no such widget is on the page. TimeoutError: it takes longer than `patience` seconds.
         """
-        return await self._changed(await self._send(self._state(key, value)), patience)
+        found, moved = self.widget(key), 0.0
+        if type(found).__name__ != "BidiComponent":
+            return await self._changed(await self._send(self._state(key, value)), patience)
+        if told(found)["wire_at_rest"]:
+            moved = await self.slide(key, value, rest=False, patience=patience)
+            self.first_pictures.append(moved)
+        return moved + await self.slide(key, value, rest=True, patience=patience)
+
+    async def slide(self, key: str, value: Any, *, rest: bool, patience: float = 60) -> float:
+        """Say that a live slider is somewhere, at rest or still on its way; returns the seconds, like `set`.
+
+        Raises:
+            KeyError: no such slider is on the page. TimeoutError: it takes longer than `patience` seconds.
+        """
+        wires = told(self.widget(key))
+        self._moves += 1
+        self._slid[key] = float(value), self._begun
+        moved = dict(name=key, value=value, number=self._moves, rest=rest)
+        told_by = events(self.widget((rest and wires["wire_at_rest"]) or wires["wire"]))
+        return await self.report(told_by, patience, json_trigger_value=json.dumps([dict(event="moved", value=moved)]))
 
     async def press(self, key: str) -> int:
         """Press a button; returns at once, for a training takes long. `settled` waits for the end.
@@ -142,7 +165,7 @@ class Visitor:
         if place is None:
             raise KeyError(f"no slider {key!r} on /{self.page}")
         moved, before = self._slid.get(key, (0.0, 0))
-        return moved if before >= self._runs[place] else float(json.loads(_inside(self.shown[place]).json)["value"])
+        return moved if before >= self._runs[place] else float(told(_inside(self.shown[place]))["value"])
 
     def has(self, key: str) -> bool:
         """Whether there is a widget with this key that can be used."""
@@ -190,10 +213,7 @@ class Visitor:
         if getattr(found, "query_param_key", ""):  # the browser puts it in the address itself
             spelled = str(value).lower() if isinstance(value, bool) else f"{value}"
             self.query = urlencode(dict(parse_qsl(self.query)) | {found.query_param_key: spelled})
-        self._moves += 1
-        if type(found).__name__ == "BidiComponent":
-            self._slid[key] = float(value), self._begun
-        return _written(found, value, self._moves)
+        return _written(found, value)
 
     async def _listen(self) -> None:
         try:
@@ -283,18 +303,20 @@ def _key(widget_id: str) -> str:
     return widget_id.split("-", 2)[-1] if widget_id.count("-") >= 2 else ""
 
 
-def events(widget: Message) -> str:
-    """By which id a live slider is reported."""
-    return f"$$STREAMLIT_INTERNAL_KEY_{getattr(widget, 'id', '')}__events"
+def told(component: Message) -> dict[str, Any]:
+    """What the page has told a live slider or a wire."""
+    return dict(json.loads(component.json))
 
 
-def _written(widget: Message, value: Any, number: int) -> WidgetState:
-    """A widget's value as its kind says it. number: how many moves of a live slider were reported, with this one."""
+def events(wire: Message) -> str:
+    """By which id a wire is reported."""
+    return f"$$STREAMLIT_INTERNAL_KEY_{getattr(wire, 'id', '')}__events"
+
+
+def _written(widget: Message, value: Any) -> WidgetState:
+    """A widget's value as its kind says it."""
     state, kind = WidgetState(id=widget.id), type(widget).__name__
-    if kind == "BidiComponent":  # a live slider, let go
-        moved = dict(value=value, number=number, rest=True)
-        state.id, state.json_trigger_value = events(widget), json.dumps([dict(event="moved", value=moved)])
-    elif kind == "Checkbox":
+    if kind == "Checkbox":
         state.bool_value = bool(value)
     elif kind == "Slider" and not widget.options:
         state.double_array_value.data.append(float(value))

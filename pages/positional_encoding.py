@@ -243,15 +243,16 @@ def between(n: int) -> np.ndarray:
 def draw_pairs(settings: Settings, shown: Shown, findings: list[str]) -> None:
     """A number for every pair of positions, and its mean along each diagonal."""
     read, (unit, across, down) = shown.by_offset, pair_titles(settings)
-    series = {"mean": (read.offsets, read.mean)}
+    series, lines = {"mean": (read.offsets, read.mean)}, 1
     if settings.scheme == "table":
+        lines = 2
         series |= {"largest": (read.offsets, read.high), "smallest": (read.offsets, read.low)}
     left, right = st.columns(2)
     with left:
         chart = positional_figures.pairs(shown.related, x_title=across, y_title=down, unit=unit)
         page.figure(chart, key="pairs", alt=f"The {unit} of every pair of positions.")
     with right:
-        chart = figures.lines(series, x_title=f"{across} − {down}", y_title=unit, height=420)
+        chart = figures.lines(series, x_title=f"{across} − {down}", y_title=unit, height=420, legend_lines=lines)
         page.figure(chart, key="by_offset", alt=" ".join(findings))
     page.findings(*findings)
 

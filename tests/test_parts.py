@@ -1,6 +1,5 @@
 """What follows a slider: parts of a page are drawn anew without its script, and show what the whole page would show."""
 
-import json
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import pytest
 
 from benchmarks.classroom import SLIDERS
-from benchmarks.clients import Visitor, events, visit
+from benchmarks.clients import Visitor, told, visit
 from tests.browser.harness import running_server
 from tests.test_together import run
 
@@ -28,8 +27,10 @@ def seen(visitor: Visitor) -> list[tuple[tuple[int, ...], str, Any]]:
         kind = str(element.WhichOneof("type"))
         what = getattr(element, kind)
         if kind == "bidi_component" and "heard" in what.json:
-            track = {name: told for name, told in json.loads(what.json).items() if name not in ("heard", "session")}
-            found.append((place, kind, track | {"value": visitor.value(what.id.split("-", 2)[-1])}))
+            track = {name: value for name, value in told(what).items() if name not in ("heard", "session")}
+            if "value" in track:  # a slider, not a wire
+                track["value"] = visitor.value(what.id.split("-", 2)[-1])
+            found.append((place, kind, track))
         else:
             found.append((place, kind, what.SerializeToString(deterministic=True)))
     return found
@@ -38,11 +39,6 @@ def seen(visitor: Visitor) -> list[tuple[tuple[int, ...], str, Any]]:
 def maps(visitor: Visitor) -> dict[str, str]:
     """The figures of the page by key."""
     return {chart.id.split("-", 2)[-1]: chart.spec for chart in visitor.of_kind("plotly_chart")}
-
-
-def moving(number: int, value: float, *, rest: bool) -> str:
-    """What a browser reports of a live slider."""
-    return json.dumps([dict(event="moved", value=dict(value=value, number=number, rest=rest))])
 
 
 @pytest.mark.parametrize("name", [page for page in SLIDERS if page != "training_lab"])
@@ -96,14 +92,14 @@ def test_what_else_a_slider_changes_is_drawn_anew(link: str, key: str, value: fl
 def test_while_a_slider_moves_the_first_picture_follows_alone(server: str) -> None:
     async def drag() -> None:
         async with visit(server, "/self_attention") as visitor:
-            slider, before = events(visitor.widget("seq_len")), maps(visitor)
-            for number, value in enumerate((6, 7, 8), start=1):
-                await visitor.report(slider, json_trigger_value=moving(number, value, rest=False))
+            before = maps(visitor)
+            for value in (6, 7, 8):
+                await visitor.slide("seq_len", value, rest=False)
                 now = maps(visitor)
                 assert {key for key in now if now[key] != before[key]} == {"map"}
                 assert f"{value} query tokens" in visitor.of_kind("plotly_chart")[0].alt
                 assert visitor.query == ""
-            await visitor.report(slider, json_trigger_value=moving(4, 8, rest=True))
+            await visitor.slide("seq_len", 8, rest=True)
             assert visitor.query == "seq_len=8"
             async with visit(server, "/self_attention?seq_len=8") as other:
                 assert maps(visitor) == maps(other)
@@ -116,8 +112,8 @@ def test_while_a_slider_moves_the_first_picture_follows_alone(server: str) -> No
 def test_a_slider_within_the_page_moves_the_pictures_around_it(server: str) -> None:
     async def drag() -> None:
         async with visit(server, "/self_attention") as visitor:
-            slider, before = events(visitor.widget("query")), maps(visitor)
-            await visitor.report(slider, json_trigger_value=moving(1, 4, rest=False))
+            before = maps(visitor)
+            await visitor.slide("query", 4, rest=False)
             assert {key for key, spec in maps(visitor).items() if spec != before[key]} == {"row"}
 
     run(drag())

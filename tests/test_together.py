@@ -54,18 +54,19 @@ def test_a_visitor_sees_what_the_page_shows(server: str) -> None:
         "{",
         '[{"event": "moved"}]',
         '[{"event": "moved", "value": 7}]',
-        '[{"event": "moved", "value": {"value": 9}}]',
-        '[{"event": "moved", "value": {"value": "<b>", "number": 1}}]',
-        '[{"event": "moved", "value": {"value": [9], "number": 1}}]',
-        '[{"event": "moved", "value": {"value": NaN, "number": 1}}]',
-        '[{"event": "moved", "value": {"value": 9, "number": "1"}}]',
-        '[{"event": "nothing", "value": {"value": 9, "number": 1}}]',
+        '[{"event": "moved", "value": {"name": "seq_len", "value": 9}}]',
+        '[{"event": "moved", "value": {"name": "seq_len", "value": "<b>", "number": 1}}]',
+        '[{"event": "moved", "value": {"name": "seq_len", "value": [9], "number": 1}}]',
+        '[{"event": "moved", "value": {"name": "seq_len", "value": NaN, "number": 1}}]',
+        '[{"event": "moved", "value": {"name": "seq_len", "value": 9, "number": "1"}}]',
+        '[{"event": "moved", "value": {"name": "no slider", "value": 9, "number": 1}}]',
+        '[{"event": "nothing", "value": {"name": "seq_len", "value": 9, "number": 1}}]',
     ],
 )
 def test_nonsense_from_a_live_slider_is_no_move(report: str, server: str) -> None:
     async def say() -> None:
         async with visit(server, "/self_attention?seq_len=7") as visitor:
-            await visitor.report(events(visitor.widget("seq_len")), json_trigger_value=report)
+            await visitor.report(events(visitor.widget("wire part 1")), json_trigger_value=report)
             assert visitor.value("seq_len") == 7
             await visitor.set("seq_len", 1e9)
             assert (visitor.value("seq_len"), visitor.query) == (64, "seq_len=64")

@@ -148,7 +148,7 @@ class Memory:
     changed: list[str] = field(default_factory=list)  # the browser reports these names since the last run
     moved: set[str] = field(default_factory=set)  # the same, for the run that is on
     slid: dict[str, Any] = field(default_factory=dict)  # what live sliders report since the last run, by name
-    heard: dict[str, int] = field(default_factory=dict)  # the number of the last move of each live slider
+    heard: int = 0  # the number of the last move of a live slider that was heard
     session: str = field(default_factory=partial(secrets.token_hex, 4))  # whose moves these numbers count
     dragged: bool = False  # the last of these reports came from a slider that still moves
     moving: bool = False  # the same, for the run that is on
@@ -157,8 +157,9 @@ class Memory:
     controls: Sequence[Control] = ()  # the controls alone
     looks: dict[str, Any] = field(default_factory=dict)  # how those beside the page were drawn, by name
     homes: dict[str, str] = field(default_factory=dict)  # the fragment in which a live slider stands, by its name
-    parts: dict[str, bool] = field(default_factory=dict)  # of the page: fragments, by key; whether they follow sliders
+    parts: dict[str, bool | None] = field(default_factory=dict)  # fragments; whether they follow sliders, if drawn
     leader: str = ""  # the part that follows a slider while that moves; "" for a page that is not in parts
+    led: dict[str, Any] = field(default_factory=dict)  # the values with which it was drawn last
     part: str = ""  # the part that is being drawn
     due: list[str] = field(default_factory=list)  # the parts that this run has still to draw
     handout: Handout = field(default_factory=Handout)  # how the page is shown
@@ -250,6 +251,8 @@ def draw_beside() -> None:
                 _draw_beside(control, settings)
         if memory.page != navigation.HAND_OUT.name:  # it has no example
             _buttons(memory.controls, settings)
+        if not memory.leader:
+            _listen()
     _follow_history(memory.controls)
     _write_unbound(memory.controls)
 
@@ -282,10 +285,16 @@ def settings_now() -> Settings:
     return settings
 
 
-def announce_parts(keys: Sequence[str], leader: str) -> None:
-    """Say which parts the page is going to draw, and which of them follows a slider while that moves."""
+def announce_parts(keys: Sequence[str]) -> None:
+    """Say which parts the page is going to draw."""
     memory = _memory()
-    memory.due, memory.leader = list(keys), leader
+    memory.due, memory.parts = list(keys), dict.fromkeys(keys)
+
+
+def let_lead(part: str) -> None:
+    """Say which part, drawn by now, follows a slider while that moves. Before the controls are drawn."""
+    memory = _memory()
+    memory.leader, memory.led = part, settings_now().values
 
 
 def draw_part(key: str, draw: Callable[[Settings], bool]) -> None:
@@ -300,8 +309,11 @@ def _draw_part(key: str, draw: Callable[[Settings], bool]) -> None:
     memory = _memory()
     if memory.acted or memory.changed:  # a click in this part that is about the whole page
         st.rerun()
-    memory.part = key
-    memory.parts[key] = draw(settings_now())
+    memory.part, settings = key, settings_now()
+    memory.parts[key] = draw(settings)
+    if key == memory.leader:
+        memory.led = settings.values
+    _listen()
     memory.part = ""
     if key in memory.due:
         memory.due.remove(key)
@@ -327,9 +339,9 @@ def part() -> str:
 
 
 def more_is_due() -> bool:
-    """Whether this run has still to draw another part than the one that is being drawn."""
+    """Whether another part than the one that is being drawn is still to follow: in this run, or when a slider rests."""
     memory = _memory()
-    return bool(set(memory.due) - {memory.part})
+    return memory.moving or bool(set(memory.due) - {memory.part})
 
 
 def address() -> tuple[str, dict[str, str]]:
@@ -391,20 +403,17 @@ def _draw(control: Control, settings: Settings) -> None:
         return
     if slides:
         memory.homes.setdefault(name, memory.part)
+        follower = memory.part or memory.leader
         live_slider.draw(
             control.label,
             control.track(settings),
             key=name,
             help=control.help,
-            heard=memory.heard.get(name, 0),
+            heard=memory.heard,
             session=memory.session,
-            on_move=partial(_follow if memory.leader else _slide, control),
+            wire=_wire(follower),
+            wire_at_rest=next((_wire(part) for part in memory.parts if part != follower), ""),
         )
-        report = live_slider.reported(name)
-        if report and report[1] != memory.heard.get(name, 0):
-            # Where the server was started again under an open page, its first move came before anybody listened.
-            _slide(control)
-            st.rerun()
     else:
         _draw_widget(control, settings)
     _say_what_is_not_shown(control, settings, memory.chosen)
@@ -420,39 +429,59 @@ def _say_what_is_not_shown(control: Control, settings: Settings, asked: Mapping[
         st.caption(f"{control.problem(wanted, settings)}: {control.showing(value)}.")
 
 
-def _slide(control: Control) -> None:
-    """Hear what a live slider reports. It comes from the browser and may be anything: what is no value is no move."""
-    memory, report = _memory(), live_slider.reported(control.name)
-    if report:
-        value, number, rest = report
+def _listen() -> None:
+    """Draw the wire by which live sliders report: one in each part, or one for the page."""
+    memory = _memory()
+    if not live_slider.can_be_drawn():
+        return
+    part = memory.part
+    live_slider.listen(_wire(part), heard=memory.heard, on_report=partial(_follow, part) if part else _slide)
+    report = live_slider.reported(_wire(part))
+    if report and report.number != memory.heard:
+        # Where the server was started again under an open page, its first move came before anybody listened.
+        _slide(part)
+        st.rerun()
+
+
+def _wire(part: str) -> str:
+    return f"wire {part}".strip()
+
+
+def _slide(part: str = "") -> None:
+    """Hear what a wire reports. It comes from the browser and may be anything: what is no value is no move."""
+    memory, report = _memory(), live_slider.reported(_wire(part))
+    control = next((each for each in memory.controls if each.slides and report and each.name == report.name), None)
+    if report and control:
         with suppress(ValueError):
-            memory.slid[control.name] = control.read(str(value))
-            memory.heard[control.name], memory.dragged = number, not rest
+            memory.slid[control.name] = control.read(str(report.value))
+            memory.heard, memory.dragged = report.number, not report.rest
 
 
-def _follow(control: Control) -> None:
-    """Hear what a live slider reports, and draw again what has to follow it.
+def _follow(part: str) -> None:
+    """Hear what the wire of a part reports, and draw again what has to follow it, if it is more than that part.
 
-    While it moves that is one part: the one in which it stands, or else the one that leads. When it rests these are all
-    parts, and beside them the sliders that look otherwise now. Where more than that does, the script runs anew.
+    While a slider moves that is one part: the one in which it stands, or else the one that leads. When it rests these
+    are all other parts, and beside them the sliders that look otherwise now. Where more than that does, the script runs
+    anew.
     """
     memory, noted = _memory(), bool(_memory().notes)
-    _slide(control)
-    if noted or memory.acted or memory.changed or memory.leader not in memory.parts:
+    _slide(part)
+    if noted or memory.acted or memory.changed or None in memory.parts.values():
         st.rerun()
     memory.take_changes(memory.controls)
-    home = memory.homes.get(control.name, "")
     if memory.moving:
-        st.rerun([home if home in memory.parts else memory.leader])
+        return
     looks = _looks(memory)
     changed = [name for name, look in looks.items() if look != memory.looks.get(name)]
     if not set(changed) <= set(memory.homes):
         memory.acted = True
         st.rerun()
     memory.looks = looks
-    memory.due = [memory.leader, *(part for part, follows in memory.parts.items() if follows and part != memory.leader)]
+    led = memory.led == memory.settings(memory.controls).values
+    memory.due = [key for key, follows in memory.parts.items() if (not led if key == memory.leader else follows)]
     beside = [memory.homes[name] for name in changed if memory.homes[name] not in memory.parts]
-    st.rerun([*memory.due, *beside])
+    if [*memory.due, *beside] != [part]:
+        st.rerun([*memory.due, *beside])
 
 
 def _looks(memory: Memory) -> dict[str, Any]:

@@ -21,10 +21,10 @@ _MAX_TICKS = 16
 _LABEL_LENGTH, _NAME_LENGTH = 10, 40
 TICK_FONT, TITLE_FONT = 15, 17
 _ROW_HEIGHT = 44
-_BAR_ABOVE = 76  # pixels that a colour bar above the map takes
+BAR_ABOVE = 94  # pixels that a colour bar above the map takes
 _LETTER = 9  # pixels that a letter of a tick label takes
-_TITLE_BESIDE = 30  # pixels that a title beside a map takes, with the space around it
-_TITLE_BELOW = 64  # pixels that tick labels and a title below the map take
+_TITLE_BESIDE = 60  # pixels that a title beside a map takes, with the space around it
+_TITLE_BELOW = 86  # pixels that tick labels and a title below the map take
 
 _SHARE_STEPS = (0.05, 0.1, 0.2, 0.5, 1.0)
 
@@ -191,7 +191,7 @@ def heatmap_grid(
     if len(maps) > 1:
         layout["coloraxis"]["colorbar"]["ypad"] = 34  # room for the headings
     tallest = max(len(values) for values in maps.values())
-    top_margin = _BAR_ABOVE + (48 if len(maps) > 1 else 0)
+    top_margin = BAR_ABOVE + (48 if len(maps) > 1 else 0)
     height = height or top_margin + _TITLE_BELOW + max(160, min(480, _ROW_HEIGHT * tallest)) * rows
     return finish(dict(data=data, layout=layout), height, top=top_margin)
 
@@ -253,8 +253,8 @@ def attention_map(
         shapes=[] if highlight is None else [_frame(highlight, weights.shape[1])],
     )
     layout["coloraxis"]["colorbar"] |= dict(len=0.74, x=0, xanchor="left")  # as wide as the map
-    height = _BAR_ABOVE + _TITLE_BELOW + max(160, min(480, _ROW_HEIGHT * len(queries)))
-    return finish(dict(data=[cells, *notes], layout=layout), height, top=_BAR_ABOVE)
+    height = BAR_ABOVE + _TITLE_BELOW + max(160, min(480, _ROW_HEIGHT * len(queries)))
+    return finish(dict(data=[cells, *notes], layout=layout), height, top=BAR_ABOVE)
 
 
 def bars(
@@ -299,8 +299,12 @@ def lines(
     markers: bool | None = None,
     y_range: tuple[float, float] | None = None,
     height: int = 380,
+    legend_lines: int = 1,
 ) -> Figure:
-    """Named curves (x, y), told apart by colour, dash and marker. Markers are drawn for up to 40 points unless said."""
+    """Named curves (x, y), told apart by colour, dash and marker. Markers are drawn for up to 40 points unless said.
+
+    legend_lines: how many lines the names take where the figure has half of the page.
+    """
     data = []
     for place, (name, (x, y)) in enumerate(series.items()):
         kind = place % len(COLOURS)
@@ -322,7 +326,7 @@ def lines(
         yaxis=_number_axis(y_title, type="log" if log_y else "linear", range=y_range),
         legend=dict(orientation="h", y=1.02, yanchor="bottom", x=0, font=dict(size=TICK_FONT)),
     )
-    return finish(dict(data=data, layout=layout), height)
+    return finish(dict(data=data, layout=layout), height, top=legend_above(legend_lines))
 
 
 def few_ticks(figure: Figure, names: Sequence[str], most: int = 8) -> Figure:
@@ -334,7 +338,12 @@ def few_ticks(figure: Figure, names: Sequence[str], most: int = 8) -> Figure:
     return figure
 
 
-def finish(spec: dict[str, Any], height: int, top: int = 48, bottom: int = _TITLE_BELOW) -> Figure:
+def legend_above(lines: int = 1) -> int:
+    """Pixels that a legend of so many lines takes above the curves."""
+    return 30 + 22 * lines
+
+
+def finish(spec: dict[str, Any], height: int, top: int | None = None, bottom: int = _TITLE_BELOW) -> Figure:
     """What all figures share: size, margins, readable type; no dragging and no zoom, for a phone to scroll past.
 
     Takes the plain form, a dict of data and layout, and changes it. Where labels, titles or a legend take more room
@@ -343,14 +352,17 @@ def finish(spec: dict[str, Any], height: int, top: int = 48, bottom: int = _TITL
     layout = spec["layout"]
     for name in layout:
         if name.startswith(("xaxis", "yaxis")):
+            title = _title_of(layout[name])
             layout[name] = dict(fixedrange=True, automargin=True, tickfont=dict(size=TICK_FONT)) | layout[name]
-            layout[name]["title"] = dict(font=dict(size=TITLE_FONT)) | _title_of(layout[name])
+            layout[name]["title"] = dict(font=dict(size=TITLE_FONT)) | title
+            if not title.get("text"):  # an empty one would be given room
+                del layout[name]["title"]
     for annotation in layout.get("annotations", ()):
         annotation.setdefault("font", dict(size=TITLE_FONT))
     layout["legend"] = dict(font=dict(size=TICK_FONT)) | layout.get("legend", {})
     layout |= dict(
         height=height,
-        margin=dict(l=_room_at_the_left(layout), r=8, t=top, b=bottom),
+        margin=dict(l=_room_at_the_left(layout), r=20, t=top or legend_above(), b=bottom),
         dragmode=False,
         hoverlabel=dict(font=dict(size=TICK_FONT)),
         font=dict(size=TICK_FONT),
@@ -369,7 +381,7 @@ def _room_at_the_left(layout: Mapping[str, Any]) -> int:
         ):
             labels = axis.get("ticktext", ["0.250"]) if axis.get("showticklabels", True) else []
             widest = max(map(_width, labels), default=0)
-            room = max(room, 8 + _LETTER * widest + _TITLE_BESIDE * bool(axis["title"].get("text")))
+            room = max(room, 8 + _LETTER * widest + _TITLE_BESIDE * ("title" in axis))
     return room
 
 

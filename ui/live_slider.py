@@ -1,15 +1,20 @@
 """A slider that reports while it moves: `st.slider` does when it is let go.
 
-It keeps no state. It shows the value that it is given, and reports each move with a running number; the script says
-with the next drawing which number it has heard. An answer to an earlier move than the last one moves nothing: the hand
-is ahead of it. A move is reported when the page has drawn the one before, so that slow machines draw fewer pictures
-and not late ones; the last one is always reported, with a mark that the slider is at rest.
+It keeps no state. It shows the value that it is given, and its moves are reported with a running number; the script
+says with the next drawing which number it has heard. An answer to an earlier move than the last one moves nothing: the
+hand is ahead of it.
+
+A slider does not report by itself but by a wire, an element that is not seen: what Streamlit runs upon a report is the
+part of the page in which the element stands that makes it. So a move comes by the wire of the part that follows it, and
+that the slider is at rest by the wire of another one, when the first has been drawn. One report is made at a time, the
+next one when the answer is there, so that slow machines draw fewer pictures and not late ones; the last move is always
+reported.
 """
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import streamlit as st
 from streamlit.components.v2.get_bidi_component_manager import get_bidi_component_manager
@@ -17,24 +22,35 @@ from streamlit.components.v2.manifest_scanner import ComponentConfig, ComponentM
 from streamlit.components.v2.types import ComponentRenderer
 
 _ASSETS = Path(__file__).resolve().parent / "assets"  # nothing else may stand there: the server gives it to everybody
-_PACKAGE, _NAME = "transformer_live", "live_slider"
+_PACKAGE, _SLIDER, _WIRE = "transformer_live", "live_slider", "slider_wire"
 _HTML = """<div class="live-slider">
 <div><label></label><button type="button" aria-label="Help">?</button><output></output></div>
 <p hidden></p><input type="range"><div aria-hidden="true"><span></span><span></span></div></div>"""
 
 
-@lru_cache(maxsize=1)  # one function, for the server's life
-def _component() -> ComponentRenderer:
-    """The slider's drawing function; its script and style are files, which a browser fetches once.
+class Report(NamedTuple):
+    """What a browser says: which slider moved, where to, the number of the move, and whether the slider is at rest."""
+
+    name: str
+    value: Any
+    number: int
+    rest: bool
+
+
+@lru_cache(maxsize=1)  # two functions, for the server's life
+def _components() -> tuple[ComponentRenderer, ComponentRenderer]:
+    """What draws a slider and a wire; their scripts and style are files, which a browser fetches once.
 
     Given as texts they would go with every slider in every drawing. Streamlit takes files from an installed package
     that names their folder, so this app says of itself what such a package's manifest says. Not before a server runs:
     what it says is told to that server.
     """
-    manifest = ComponentManifest(_PACKAGE, version="", components=[ComponentConfig(_NAME, asset_dir=_ASSETS.name)])
-    get_bidi_component_manager().register_from_manifest(manifest, _ASSETS.parent)
-    return st.components.v2.component(
-        f"{_PACKAGE}.{_NAME}", html=_HTML, css="live_slider.css", js="live_slider.js", isolate_styles=False
+    named = [ComponentConfig(name, asset_dir=_ASSETS.name) for name in (_SLIDER, _WIRE)]
+    get_bidi_component_manager().register_from_manifest(ComponentManifest(_PACKAGE, "", named), _ASSETS.parent)
+    mount = st.components.v2.component
+    return (
+        mount(f"{_PACKAGE}.{_SLIDER}", html=_HTML, css="live_slider.css", js="live_slider.js", isolate_styles=False),
+        mount(f"{_PACKAGE}.{_WIRE}", html="<span hidden></span>", js="slider_wire.js", isolate_styles=False),
     )
 
 
@@ -51,22 +67,33 @@ def draw(
     help: str | None,
     heard: int,
     session: str,
-    on_move: Callable[[], None],
+    wire: str,
+    wire_at_rest: str,
 ) -> None:
-    """Draw it.
+    """Draw a slider.
 
     Args:
         track: min, max and step, or options; and value, what is shown.
         heard: the number of the last move that was heard. session: whose moves these numbers count.
-        on_move: called before the script runs; `reported` says what was moved.
+        wire: the key of the wire by which its moves are reported.
+        wire_at_rest: the key of the wire by which it says afterwards that it rests; "" where it says both at once.
     """
-    data = dict(label=label, help=help, heard=heard, session=session) | dict(track)
-    _component()(key=key, data=data, on_moved_change=on_move)
+    more = dict(help=help, heard=heard, session=session, wire=wire, wire_at_rest=wire_at_rest)
+    _components()[0](key=key, data=dict(name=key, label=label) | more | dict(track))
 
 
-def reported(key: str) -> tuple[Any, int, bool] | None:
-    """The value, the number and whether the slider is at rest, as a browser reports them; None for nonsense."""
+def listen(key: str, *, heard: int, on_report: Callable[[], None]) -> None:
+    """Draw a wire, as the last element of what its reports draw anew: so a browser knows that they were answered.
+
+    Args:
+        key: by which `reported` is asked. on_report: called before the run that follows a report.
+    """
+    _components()[1](key=key, data=dict(name=key, heard=heard), on_moved_change=on_report)
+
+
+def reported(key: str) -> Report | None:
+    """What the wire reports in this run; None for nonsense. A browser may send anything: `value` is not looked at."""
     told = st.session_state[key].get("moved")
     if not isinstance(told, dict) or type(told.get("number")) is not int:
         return None
-    return told.get("value"), told["number"], told.get("rest") is not False
+    return Report(str(told.get("name")), told.get("value"), told["number"], told.get("rest") is not False)

@@ -89,7 +89,7 @@ def head_grid(
         shapes=[frame],
     )
     height = 130 + {1: 300 if two_lines else 280, 2: 400}.get(rows, max(420, 72 * rows))
-    return figures.finish(dict(data=[maps, names], layout=layout), height, top=76)
+    return figures.finish(dict(data=[maps, names], layout=layout), height, top=figures.BAR_ABOVE)
 
 
 def change_bars(sizes: Array, full_sizes: Array, tokens: Sequence[str], height: int) -> figures.Figure:
@@ -120,7 +120,7 @@ def change_bars(sizes: Array, full_sizes: Array, tokens: Sequence[str], height: 
         barmode="overlay",
         legend=dict(orientation="h", y=1.02, yanchor="bottom", x=0),
     )
-    return figures.finish(dict(data=bars, layout=layout), height, top=76)
+    return figures.finish(dict(data=bars, layout=layout), height, top=84)
 
 
 def statistics_chart(found: HeadStatistics, uniform: HeadStatistics, names: Sequence[str]) -> figures.Figure:

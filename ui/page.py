@@ -1,7 +1,6 @@
 """What every page is furnished with: title, figures, findings, numbers, source, what to notice, the way on."""
 
 import inspect
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -37,7 +36,7 @@ _STYLE = """<style>
     .js-plotly-plot .textpoint text { font-size: 12px !important; }
 }
 [data-testid="stMainBlockContainer"] { max-width: 1180px; }
-[data-testid="stLayoutWrapper"]:has(> .st-key-page_keys) { display: none; }
+[data-testid="stLayoutWrapper"]:has(> .st-key-page_keys), [class*="st-key-wire"] { display: none; }
 @media screen { [data-testid="stLayoutWrapper"]:has(> .st-key-settings_in_print) { display: none; } }
 @media print {
     @page { margin: 10mm; }
@@ -104,7 +103,6 @@ _COMPUTED = "computed"  # in the session state, while a run draws several parts:
 _TO_TOP = "to_top"  # in the session state: how often the page was asked to begin at its top
 _ROWS_SHOWN = 16
 _FOUR_DECIMALS = st.column_config.NumberColumn(format="%.4f")
-_PAUSE = 0.02  # seconds: longer than the server takes to send a figure
 _CHART_CONFIG = {
     "displaylogo": False,
     "scrollZoom": False,
@@ -125,10 +123,12 @@ _CHART_CONFIG = {
 class Part:
     """What was drawn of a part of the page.
 
-    sections: one entry each, its stages or None. figures: by key. opened: one of its expanders is.
+    sections: one entry each, its stages or None. shown: one of them is on show. figures: by key. opened: one of its
+    expanders is.
     """
 
     sections: list["Stages | None"] = field(default_factory=list)
+    shown: bool = False
     figures: dict[str, "Drawn"] = field(default_factory=dict)
     opened: bool = False
 
@@ -184,9 +184,11 @@ def section(heading: str | None = None, stages: Stages | None = None) -> bool:
 
     stages: where the section shows one of several stages, the way on leads through them.
     """
-    _this_part().sections.append(stages)
+    this = _this_part()
+    this.sections.append(stages)
     if controls.shown_as().present not in (0, _number_of_sections(controls.part())):
         return False
+    this.shown = True
     if heading:
         st.header(heading)
     return True
@@ -212,7 +214,8 @@ def parts(
 ) -> None:
     """Draw the page in parts, of which each can be drawn anew by itself when a slider moves, and its controls.
 
-    The controls are drawn after the part that leads: so its picture is on its way first.
+    The controls are drawn after the part that leads: so its picture is on its way first. While presenting, what is on
+    show leads.
 
     Args:
         compute: what the parts show, from the settings; once for all parts that are drawn together.
@@ -223,14 +226,21 @@ def parts(
     set_stage()
     keyed = {f"part {place}": each for place, each in enumerate([*draw, below], start=1)}
     leader = list(keyed)[leads]
-    controls.announce_parts(list(keyed), leader)
+    controls.announce_parts(list(keyed))
     for key, each in keyed.items():
-        where = partial(_draw_part, first=key == "part 1", leads=key == leader, below=each is below)
-        controls.draw_part(key, partial(where, compute, each))
-        if key == leader:
-            controls.draw_beside()
-            experiments.offer()
-            controls.teaching_buttons()
+        controls.draw_part(key, partial(_draw_part, compute, each, first=key == "part 1", below=each is below))
+        if key == leader and not presenting():
+            _draw_beside(leader)
+    if presenting():
+        _draw_beside(next((key for key in keyed if st.session_state[_PARTS][key].shown), leader))
+
+
+def _draw_beside(leader: str) -> None:
+    """Draw what stands beside the page. leader: the part that follows a slider while that moves."""
+    controls.let_lead(leader)
+    controls.draw_beside()
+    experiments.offer()
+    controls.teaching_buttons()
 
 
 def _draw_part(
@@ -239,7 +249,6 @@ def _draw_part(
     settings: Settings,
     *,
     first: bool,
-    leads: bool,
     below: bool,
 ) -> bool:
     """Draw a part of the page; returns whether it is to be drawn again when a slider has moved."""
@@ -247,16 +256,14 @@ def _draw_part(
     if first:
         settings_in_print(settings)
         experiments.what_to_look_for(settings)
-    # Kept until the last of the parts that are drawn together has taken it: a class has no room for everybody's.
+    # Kept until the last of the parts that are drawn one after the other has taken it: a class has no room for
+    # everybody's.
     values, computed = st.session_state.pop(_COMPUTED, (None, None))
     if values != settings.values:
         computed = compute(settings)
     if controls.more_is_due():
         st.session_state[_COMPUTED] = settings.values, computed
     draw(settings, computed)
-    if leads and controls.more_is_due():
-        # Let the browser paint it before it gets the rest, which takes it longer than it takes us.
-        time.sleep(_PAUSE)
     return this.opened or not below
 
 

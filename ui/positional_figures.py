@@ -155,7 +155,9 @@ def guesses(positions: Array, names: Sequence[str]) -> figures.Figure:
 def shares(widths: Sequence[int], series: Mapping[str, Array], width: int) -> figures.Figure:
     """Shares of tokens that find their position, against the width, which is marked where the page stands."""
     curves = {name: (np.array(widths), share) for name, share in series.items()}
-    figure = figures.lines(curves, x_title="model width d_model", y_title="share right", log_x=True, height=400)
+    figure = figures.lines(
+        curves, x_title="model width d_model", y_title="share right", log_x=True, height=400, legend_lines=3
+    )
     mark = dict(
         type="line", x0=width, x1=width, y0=0, y1=1, yref="paper", line=dict(color=figures.MUTED, dash="dot", width=2)
     )

@@ -62,7 +62,7 @@ def dependencies(names: Sequence[str]) -> figures.Figure:
             ),
         ),
     )
-    return figures.finish(figure, 400, bottom=80)
+    return figures.finish(figure, 400, bottom=112)
 
 
 def multiply_adds(counts: Mapping[str, Array], lengths: range, crossings: Crossings, now: int) -> figures.Figure:
@@ -92,7 +92,7 @@ def multiply_adds(counts: Mapping[str, Array], lengths: range, crossings: Crossi
             ("mixing = projections", crossings.projections, "diamond"),
         )
     ]
-    return _against_length(curves, lengths, now, "multiply-adds", marks)
+    return _against_length(curves, lengths, now, "multiply-adds", 6, marks)
 
 
 def steps_and_paths(counts: Mapping[str, Array], lengths: range, now: int) -> figures.Figure:
@@ -106,7 +106,7 @@ def steps_and_paths(counts: Mapping[str, Array], lengths: range, now: int) -> fi
         "RNN: longest path": counts["rnn_path"],
         "attention: map entries": counts["weights"],
     }
-    return _against_length(curves, lengths, now, "number")
+    return _against_length(curves, lengths, now, "number", 4)
 
 
 def times(timings: Sequence[Timing]) -> figures.Figure:
@@ -250,7 +250,7 @@ def _token_axis(names: Sequence[str], most: int) -> Part:
 
 
 def _against_length(
-    curves: Mapping[str, Array], lengths: range, now: int, y_title: str, marks: Sequence[Part] = ()
+    curves: Mapping[str, Array], lengths: range, now: int, y_title: str, legend_lines: int, marks: Sequence[Part] = ()
 ) -> figures.Figure:
     """Counts against the length, both axes logarithmic; powers of two are labelled and the length chosen is marked."""
     powers = [2**i for i in range(12) if lengths[0] <= 2**i <= lengths[-1]]
@@ -294,7 +294,7 @@ def _against_length(
             )
         ],
     )
-    return figures.finish(dict(data=[*data, *marks], layout=layout), 460)
+    return figures.finish(dict(data=[*data, *marks], layout=layout), 460, top=figures.legend_above(legend_lines))
 
 
 def _decades(values: Array | Sequence[float]) -> Part:

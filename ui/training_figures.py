@@ -70,7 +70,7 @@ def head_maps(
         showlegend=False,
     )
     data = [maps, names, *_signs(sources, left[column], top[row])]
-    return figures.finish(dict(data=data, layout=layout), 150 + 290 * down, top=80, bottom=76)
+    return figures.finish(dict(data=data, layout=layout), 150 + 290 * down, top=94, bottom=106)
 
 
 def _signs(sources: Array, left: Array, top: Array) -> list[dict[str, Any]]:
@@ -174,5 +174,5 @@ def _against_steps(
         annotations=[told],
         showlegend=True,
     )
-    legend = 24 * max(1, len(curves) - 1)  # pixels; two names fit side by side only where they are short
-    return figures.finish(dict(data=curves, layout=layout), 300 + legend, top=20 + legend)
+    top = figures.legend_above(max(1, len(curves) - 1))  # two names fit side by side only where they are short
+    return figures.finish(dict(data=curves, layout=layout), 280 + top, top=top)

@@ -1,60 +1,74 @@
-const QUICK = 1000, REST = 400, PATIENCE = 300; // milliseconds
-function take(input, show) {
-    const hand = { waiting: false, pending: false, keyed: false, quick: false, last: -QUICK };
-    const send = rest => {
-        if (rest) { clearTimeout(hand.rest); hand.owes = false; }
-        clearTimeout(hand.patience);
-        hand.pending = false; hand.waiting = true; hand.sent += 1;
-        hand.report('moved', { value: hand.value(), number: hand.sent, rest });
-        hand.patience = setTimeout(hand.answered, PATIENCE);
-    };
-    hand.answered = () => { hand.waiting = false; if (hand.pending) send(false); };
+const QUICK = 1000, REST = 400, PATIENCE = 2000; // milliseconds
+const wires = window.sliderWires ??= new Map();
+// What all sliders of the page share: the number of the last report, and who has something to report.
+const line = { sent: 0, waiting: false, hands: new Set() };
+function next() {
+    const [hand] = line.hands;
+    if (line.waiting || !hand) return;
+    const rest = hand.rests && (!hand.moved || !hand.wireAtRest);
+    const report = wires.get(rest && hand.wireAtRest || hand.wire);
+    if (!report) return; // it is being drawn
+    hand.moved = false;
+    if (rest) hand.rests = false;
+    if (!hand.rests) line.hands.delete(hand);
+    line.waiting = true;
+    hand.last = line.sent += 1;
+    line.patience = setTimeout(heard, PATIENCE, line.sent);
+    report({ name: hand.name, value: hand.value(), number: hand.last, rest });
+}
+function heard(number) {
+    if (number < line.sent) return;
+    clearTimeout(line.patience);
+    line.waiting = false;
+    // That a slider rests is said when the picture of its move has been painted: it lets the rest of the page follow.
+    if ([...line.hands].some(hand => hand.moved)) next(); else requestAnimationFrame(() => setTimeout(next));
+}
+window.sliderHeard = heard;
+function take(input) {
+    const hand = { moved: false, rests: false, touched: false, keyed: false, quick: false, at: -QUICK, last: 0 };
+    const say = () => { line.hands.add(hand); next(); };
+    const rests = () => { hand.owes = false; hand.rests = true; say(); };
     input.onkeydown = () => { hand.keyed = true; };
     input.onpointerdown = () => { hand.keyed = false; };
-    hand.send = send;
     input.oninput = () => {
-        show();
-        hand.moved = true;
-        hand.quick = performance.now() - hand.last < QUICK; hand.last = performance.now();
-        clearTimeout(hand.rest);
-        hand.owes = hand.keyed; // to say that it rests; a mouse says when it lets go
-        if (hand.owes) hand.rest = setTimeout(send, REST, true);
-        if (hand.keyed && !hand.quick) return; // one key press: it is at rest, says `change` at once
-        if (hand.waiting) hand.pending = true; else send(false);
+        hand.show();
+        hand.moved = hand.touched = true;
+        hand.quick = performance.now() - hand.at < QUICK; hand.at = performance.now();
+        clearTimeout(hand.timer);
+        hand.owes = hand.keyed && hand.quick; // a held key: it rests when no other one follows
+        if (hand.owes) hand.timer = setTimeout(rests, REST);
+        if (hand.wireAtRest || hand.owes || !hand.keyed) say();
     };
-    input.onchange = () => { if (!hand.keyed || !hand.quick) send(true); };
-    const main = document.querySelector('[data-testid="stMain"]');
-    const drawn = new MutationObserver(changes => {
-        if (hand.waiting && changes.some(change => change.target.closest?.('.js-plotly-plot'))) hand.answered();
-    });
+    input.onchange = () => { if (!hand.keyed || !hand.quick) rests(); }; // let go, or one key
+    hand.say = () => { hand.moved = true; rests(); };
     // Streamlit ends and begins it with each drawing; what was under way goes on.
     hand.begin = () => {
-        if (main) drawn.observe(main, { childList: true, subtree: true });
-        if (hand.waiting) hand.patience = setTimeout(hand.answered, PATIENCE);
-        if (hand.owes) hand.rest = setTimeout(send, REST, true);
+        if (hand.owes) hand.timer = setTimeout(rests, REST);
+        if (hand.moved || hand.rests) say();
     };
-    hand.end = () => { drawn.disconnect(); clearTimeout(hand.rest); clearTimeout(hand.patience); };
+    hand.end = () => { clearTimeout(hand.timer); line.hands.delete(hand); };
     return hand;
 }
-export default function ({ data, key, parentElement, setTriggerValue }) {
+export default function ({ data, key, parentElement }) {
     const [input, label, output, button, help] = ['input', 'label', 'output', 'button', 'p']
         .map(name => parentElement.querySelector(name));
-    const { options, heard, session } = data;
-    const text = () => String(input.hand.value());
-    const show = () => { output.textContent = text(); input.setAttribute('aria-valuetext', text()); };
-    const hand = input.hand ??= take(input, () => input.hand.show());
-    Object.assign(hand, { show, report: setTriggerValue,
-        value: () => options ? options[input.value] : Number(Number(input.value).toFixed(6)) });
-    hand.end(); hand.begin();
+    const { options, session } = data;
+    const hand = input.hand ??= take(input);
+    const value = () => options ? options[input.value] : Number(Number(input.value).toFixed(6));
+    const show = () => { output.textContent = value(); input.setAttribute('aria-valuetext', value()); };
+    Object.assign(hand, { name: data.name, wire: data.wire, wireAtRest: data.wire_at_rest, value, show });
+    if (line.session !== session) Object.assign(line, { session, sent: 0, waiting: false });
+    line.sent = Math.max(line.sent, data.heard);
     const other = hand.session !== undefined && hand.session !== session; // a server that was started again
-    if (hand.session !== session || hand.sent < heard) Object.assign(hand, { session, sent: heard });
+    if (hand.session !== session) Object.assign(hand, { session, last: 0 });
+    hand.end(); hand.begin();
     const [min, max, step] = options ? [0, options.length - 1, 1] : [data.min, data.max, data.step];
     const at = String(options ? options.indexOf(data.value) : data.value);
-    if (other && hand.moved && input.value !== at) hand.send(true); // it has not heard of the last move
-    else if (hand.sent === heard && !hand.pending) {
+    if (other && hand.touched && input.value !== at) hand.say(); // it has not heard of the last move
+    else if (hand.last <= data.heard && !hand.moved) {
         Object.assign(input, { min, max, step });
         if (input.value !== at) input.value = at;
-        hand.moved = false;
+        hand.touched = false;
     }
     input.id = label.htmlFor = output.htmlFor = `slider-${key}`;
     label.textContent = data.label;
