@@ -20,6 +20,7 @@ STATISTICS = (
     "weight on the first token",
 )
 _PLACES_UP_TO = 40_000  # cells; beyond, one is hardly a pixel wide, and its place would triple what is sent
+_EQUAL_CELLS_FROM = 16  # tokens: with empty cells as wide as the others, a browser draws the maps like one photograph
 _NUMBERS_UP_TO = 90_000  # cells; beyond, half a megabyte of numbers: the colours alone are sent, a byte each
 UNIFORM = "uniform head"
 
@@ -36,24 +37,29 @@ def head_grid(
     rows = 1 if heads <= 4 else 2 if heads <= 16 else -(-heads // 8)
     columns = -(-heads // rows)
     two_lines = any("<br>" in title for title in titles)
-    side, top, bottom = 0.03, (0.24 if rows > 1 or two_lines else 0.14), 0.02
+    side, top, bottom = 0.03, (0.22 if rows > 1 or two_lines else 0.14), 0.02
+    down, across = n + 1, n + 1  # cells of a map, with the empty ones up to the next map
+    places: dict[str, Any] = dict(x=_edges(columns, n, side, side), y=_edges(rows, n, top, bottom))
+    if n >= _EQUAL_CELLS_FROM:
+        above, between = round(n * (top + bottom) / (1 - top - bottom)), max(1, n // 32)
+        down, across = n + above, n + between
+        side, top, bottom = between / 2 / across, round(0.9 * above) / down, round(0.1 * above) / down
+        places = dict(x0=side + 0.5 / across, dx=1 / across, y0=top + 0.5 / down, dy=1 / down)
     row, column = np.divmod(np.arange(heads), columns)
-    tiles = np.full((rows * columns, n + 1, n + 1), np.nan, dtype=np.float32)
+    tiles = np.full((rows * columns, down, across), np.nan, dtype=np.float32)
     tiles[:heads, :n, :n] = weights
-    maps: dict[str, Any] = dict(
+    maps: dict[str, Any] = places | dict(
         type="heatmap",
         z=_side_by_side(tiles, rows, columns),
-        x=_edges(columns, n, side, side),
-        y=_edges(rows, n, top, bottom),
         coloraxis="coloraxis",
         hoverongaps=False,
         hovertemplate="weight %{z:.4f}<extra></extra>",
     )
     if tiles.size <= _PLACES_UP_TO:
-        places = np.empty((*tiles.shape, 3), dtype=np.uint8)  # of head, query and key, from 1
-        places[..., 0] = np.arange(1, len(tiles) + 1)[:, None, None]
-        places[..., 1], places[..., 2] = np.indices(tiles.shape[1:]) + 1
-        maps["customdata"] = _side_by_side(places, rows, columns)
+        whence = np.empty((*tiles.shape, 3), dtype=np.uint8)  # head, query and key, from 1
+        whence[..., 0] = np.arange(1, len(tiles) + 1)[:, None, None]
+        whence[..., 1], whence[..., 2] = np.indices(tiles.shape[1:]) + 1
+        maps["customdata"] = _side_by_side(whence, rows, columns)
         whose = "head %{customdata[0]}<br>query token %{customdata[1]}<br>key token %{customdata[2]}<br>"
         maps["hovertemplate"] = whose + maps["hovertemplate"]
     colours = _colours_of_maps(limit)
