@@ -1,6 +1,6 @@
 """The transformer block: attention and feed-forward, each with a residual connection and a norm, once or stacked."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -82,12 +82,20 @@ class Shown:
     @cached_property
     def lengths(self) -> dict[str, np.ndarray]:
         """The lengths of the gradient at the input of each block, with and without residual connections and norms."""
-        direction = gradients.unit_direction(len(self.x), self.settings.d_model, self.settings.seed)
+        return self.lengths_from(self.x, block_words.with_and_without(self.kind))
+
+    @cached_property
+    def lengths_nearby(self) -> dict[str, np.ndarray]:
+        """The same for an input of which each number differs in its last bit, where neither of them holds it steady."""
+        kinds = block_words.with_and_without(self.kind).items()
+        unsteady = {name: kind for name, kind in kinds if not (kind.residual or kind.norm)}
+        return self.lengths_from(np.nextafter(self.x, np.inf), unsteady)
+
+    def lengths_from(self, x: np.ndarray, kinds: Mapping[str, block.Settings]) -> dict[str, np.ndarray]:
+        """The lengths of the gradient at the input of each block, for stacks of these kinds by name."""
+        direction = gradients.unit_direction(len(x), self.settings.d_model, self.settings.seed)
         arranged = [gradients.block_weights(*each) for each in self.weights]
-        return {
-            name: gradients.gradient_lengths(self.x, arranged, kind, direction)[:-1]
-            for name, kind in block_words.with_and_without(self.kind).items()
-        }
+        return {name: gradients.gradient_lengths(x, arranged, kind, direction)[:-1] for name, kind in kinds.items()}
 
 
 def draw_weights(settings: Settings, places: Iterable[int]) -> Weights:
@@ -259,7 +267,7 @@ def way_back(settings: Settings, shown: Shown) -> None:
     if settings.blocks == 1:
         st.markdown("With one block there is no way to follow. Choose two or more *Stacked blocks*.")
         return
-    findings = block_words.gradient_findings(shown.lengths)
+    findings = block_words.gradient_findings(shown.lengths, shown.lengths_nearby)
     page.figure(
         block_figures.gradient_chart(shown.lengths),
         key="gradient_chart",

@@ -13,6 +13,7 @@ Array = np.ndarray
 BOTH, RESIDUAL, NORM, NEITHER = "residual and norm", "residual only", "norm only", "neither"
 _THIS = " (this setting)"
 _SEEN = 0.005  # below, two decimals show 0
+_SAME = 0.005  # numbers that are so near, as a share, read alike in three digits or nearly so
 MUCH = 1000  # a gradient that changes more than so many times on its way has vanished or exploded
 
 
@@ -165,16 +166,31 @@ def with_and_without(settings: block.Settings) -> dict[str, block.Settings]:
     return {name + _THIS * (kind == settings): kind for name, kind in kinds.items()}
 
 
-def gradient_findings(lengths: Mapping[str, Array]) -> list[str]:
-    """How much of the gradient at the last block reaches the first. Args: (blocks,) lengths by name."""
+def gradient_findings(lengths: Mapping[str, Array], nearby: Mapping[str, Array]) -> list[str]:
+    """How much of the gradient at the last block reaches the first.
+
+    Args:
+        lengths: (blocks,) by name. nearby: the same of some of them, from an input that differs in its last bits.
+    """
     blocks = len(next(iter(lengths.values())))
     plain = {name.removesuffix(_THIS): values for name, values in lengths.items()}
+    again = {name.removesuffix(_THIS): values for name, values in nearby.items()}
     ratios = {name: _first_to_last(values) for name, values in plain.items() if values[-1] > 0}
-    said = [f"with {name} {_multiple(ratio)}" for name, ratio in ratios.items()]
+    others = {name: _first_to_last(again.get(name, plain[name])) for name in ratios}
+    unsure = [name for name, ratio in ratios.items() if not np.isclose(ratio, others[name], rtol=_SAME)]
+    said = [
+        f"with {name} {'a number that rounding decides' if name in unsure else _multiple(ratio)}"
+        for name, ratio in ratios.items()
+    ]
     start = f"From block {blocks} back to block 1 the length of the gradient is multiplied by this: "
     return [
         start + "; ".join(said) + "." if said else "No gradient arrives at all.",
-        *_vanished_or_exploded(ratios),
+        *_vanished_or_exploded(ratios, others),
+        *(
+            f"With {name}, rounding decides: where each number of the input is changed in its last bit, it is "
+            f"{_multiple(others[name])} instead of {_multiple(ratios[name])}. Its line is one of many."
+            for name in unsure
+        ),
         *(line for name, values in plain.items() for line in _not_drawn(name, values)),
     ]
 
@@ -188,9 +204,9 @@ def _multiple(ratio: float) -> str:
     return number(ratio) if np.isfinite(ratio) else "more than can be computed"
 
 
-def _vanished_or_exploded(ratios: Mapping[str, float]) -> list[str]:
-    vanished = _listed([f"with {name}" for name, ratio in ratios.items() if ratio < 1 / MUCH])
-    exploded = _listed([f"with {name}" for name, ratio in ratios.items() if ratio > MUCH])
+def _vanished_or_exploded(ratios: Mapping[str, float], others: Mapping[str, float]) -> list[str]:
+    vanished = _listed([f"with {name}" for name, ratio in ratios.items() if max(ratio, others[name]) < 1 / MUCH])
+    exploded = _listed([f"with {name}" for name, ratio in ratios.items() if min(ratio, others[name]) > MUCH])
     return [
         *([f"It vanishes {vanished}: less than a thousandth is left."] if vanished else []),
         *([f"It explodes {exploded}: it grows more than a thousandfold."] if exploded else []),

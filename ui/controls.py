@@ -215,7 +215,7 @@ def open_page(name: str, controls: Sequence[Control | str], *, in_parts: bool = 
     memory = _memory()
     if memory.forgot:
         memory.forgot = False
-        st.switch_page(navigation.page_of(navigation.entry(memory.page)), query_params={})
+        st.switch_page(navigation.page_of(navigation.entry(memory.page)), query_params=handout.write(memory.handout))
     real = [control for control in controls if isinstance(control, Control)]
     acted, memory.acted = memory.acted or bool(memory.changed or memory.slid), False
     memory.declared, memory.controls, memory.homes, memory.parts, memory.due = controls, real, {}, {}, []

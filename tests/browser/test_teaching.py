@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenPage
 from tests.browser.harness import Visit
-from tests.browser.reading import CONCEPTS, charts
+from tests.browser.reading import CONCEPTS, charts, link, slider, wait_until
 from ui.navigation import Entry
 
 # Sizes of all type in charts, in pixels, with what it says.
@@ -77,6 +77,43 @@ def test_all_type_of_a_presented_page_can_be_read_from_the_last_row(open_page: O
             break
         following.click()
         visit.settle()
+
+
+@pytest.mark.parametrize(
+    ("address", "label"),
+    [
+        ("/self_attention?present=3&stage=softmax", "Temperature"),
+        ("/recurrence?present=4", "Gain of the recurrent weights"),
+        ("/transformer_block?present=6&blocks=4", "Size of the random weights"),
+    ],
+)
+def test_the_section_on_show_follows_a_slider_while_it_is_dragged(
+    address: str, label: str, open_page: OpenPage
+) -> None:
+    visit = open_page(address, width=1024, height=768)
+    page, thumb = visit.page, slider(visit, label)
+    drawn = "() => document.querySelector('.js-plotly-plot .main-svg').innerHTML"
+    before = page.evaluate(drawn)
+    thumb.scroll_into_view_if_needed()
+    box = thumb.bounding_box()
+    assert box
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.9 * box["width"], box["y"] + box["height"] / 2, steps=5)
+    # the button is still down
+    assert wait_until(visit, f"before => ({drawn})() !== before", before)
+    page.mouse.up()
+    visit.settle()
+    assert visit.errors == []
+
+
+def test_back_to_the_lesson_example_the_section_stays_on_show(open_page: OpenPage) -> None:
+    visit = open_page("/multi_head_attention?present=4&heads=4&lock=d_model", width=1024, height=768)
+    visit.page.get_by_role("button", name="Lesson example").click()
+    assert wait_until(visit, "() => !location.search.includes('heads')")
+    visit.settle()
+    assert link(visit) == {"present": "4", "lock": "d_model"}
+    expect(visit.page.get_by_role("button", name="Whole page")).to_be_visible()
 
 
 def test_a_locked_slider_cannot_be_moved(open_page: OpenPage) -> None:

@@ -32,9 +32,9 @@ def tiles(at: AppTest, heads: int, n: int) -> np.ndarray:
     assert (rows[1:, 0] > rows[:-1, -1] + 1).all()  # no map touches the next one
     assert (columns[1:, 0] > columns[:-1, -1] + 1).all()
     found = grid[np.ix_(rows.ravel(), columns.ravel())].reshape(len(rows), n, len(columns), n).swapaxes(1, 2)
-    found = found.reshape(-1, n, n)
-    assert np.isnan(found[heads:]).all()
-    return found[:heads]
+    maps = found.reshape(-1, n, n)
+    assert np.isnan(maps[heads:]).all()
+    return maps[:heads]
 
 
 def colour_end(at: AppTest) -> float:

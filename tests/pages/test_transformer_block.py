@@ -335,9 +335,21 @@ def test_a_gradient_beyond_floating_point_is_said_and_not_drawn() -> None:
     assert "inf" not in texts(at).split()
 
 
+@pytest.mark.parametrize(("link", "unsure"), [({}, False), ({"d_model": "64", "d_ff": "256"}, True)])
+def test_where_rounding_decides_about_a_gradient_the_page_says_so(link: dict[str, str], unsure: bool) -> None:
+    at = open_page(PAGE, blocks="24", **link)
+    assert not at.exception
+    assert ("With neither, rounding decides" in texts(at)) is unsure
+    assert ("with neither a number that rounding decides" in texts(at)) is unsure
+    drawn = {line["name"]: array(line["y"]) for line in specs(at)["gradient_chart"]["data"]}
+    ratio = drawn["neither"][0] / drawn["neither"][-1]
+    assert (f"with neither {words.number(ratio)}" in texts(at)) is not unsure
+
+
 def test_words_about_the_gradient() -> None:
-    def said(**lengths: list[float]) -> str:
-        return "\n".join(block_words.gradient_findings({name: np.array(x) for name, x in lengths.items()}))
+    def said(nearby: dict[str, list[float]] | None = None, **lengths: list[float]) -> str:
+        both = ({name: np.array(x) for name, x in each.items()} for each in (lengths, nearby or {}))
+        return "\n".join(block_words.gradient_findings(*both))
 
     assert said(a=[3, 2, 1], b=[0.5, 1, 1]) == (
         "From block 3 back to block 1 the length of the gradient is multiplied by this: with a 3; with b 0.5."
@@ -346,6 +358,10 @@ def test_words_about_the_gradient() -> None:
     assert "with a 0." in said(a=[0, 1])
     assert "Not drawn: with a it comes out as 0 at block 1," in said(a=[0, 1])
     assert "No gradient arrives at all." in said(a=[0, 0])
+    assert "With a, rounding decides" not in said({"a": [3.001, 1]}, a=[3, 1])
+    assert "it is 40 instead of 3. Its line is one of many." in said({"a": [40, 1]}, a=[3, 1])
+    assert "explodes" not in said({"a": [40, 1]}, a=[3e6, 1])
+    assert "It explodes with a:" in said({"a": [4e9, 1]}, a=[3e6, 1])
 
 
 def test_one_block_has_no_way_back_and_no_choice() -> None:
@@ -431,4 +447,4 @@ def test_what_flows_through_the_first_block_waits_for_no_other(monkeypatch: pyte
     assert 0 < through.call_count < 24
     assert not back.called
     open_page(PAGE, blocks="24")
-    assert back.call_count == 4  # once for each line
+    assert back.call_count == 5  # once for each line, and once more for that which rounding may decide
