@@ -535,15 +535,17 @@ def _follow_history(controls: Sequence[Control]) -> None:
 
 
 def _hear_history(controls: Sequence[Control]) -> None:
-    """Where the browser went back or forward, take over what its link says of the controls that are not bound.
+    """Where the browser went back or forward, take over what its link says.
 
-    Streamlit sets the widgets that it binds: `_follow_history` hears of those.
+    Streamlit sets the widgets that it binds, where the link holds them (`_follow_history` hears of what is drawn
+    already by then); what the link leaves out stays as it was, and is to have its default.
     """
     memory = _memory()
-    told = _unbound(controls)
     shown, _ = handout.read(_link(), (), Handout())
     memory.handout = replace(memory.handout, present=shown.present)
-    differ = {name for name in told if st.query_params.get(name) != memory.written.get(name)}
+    settings = memory.settings(controls)
+    names = [control.name for control in controls if control.drawn(settings)]
+    differ = {name for name in names if st.query_params.get(name) != memory.written.get(name)}
     if differ:
         kept = {name: value for name, value in memory.chosen.items() if name not in differ}
         memory.chosen, memory.notes = read_link(controls, _link(), kept)
@@ -608,7 +610,7 @@ def _write_unbound(controls: Sequence[Control]) -> None:
                 st.query_params[name] = memory.link[name]
             else:
                 del st.query_params[name]
-    memory.written = memory.link
+    memory.written = st.query_params.to_dict()
 
 
 def _unbound(controls: Iterable[Control]) -> list[str]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import BrowserContext, expect
 
-from tests.browser.conftest import OpenTab
+from tests.browser.conftest import OpenPage, OpenTab
 from tests.browser.harness import Visit
 from tests.browser.reading import (
     CONCEPTS,
@@ -295,3 +295,36 @@ def test_a_malformed_link_tells_what_it_corrected(
     note = visit.page.get_by_test_id("stMain").get_by_test_id("stText").first
     expect(note).to_have_text("\n".join(told))
     assert link(visit) == left
+
+
+def test_back_restores_what_a_link_leaves_out(open_tab: OpenTab) -> None:
+    visit = open_tab("/positional_encoding")
+    slider(visit, LENGTH).press("End")
+    visit.settle()
+    visit.page.get_by_role("radio", name="alibi").click()
+    visit.settle()
+    assert link(visit) == {"seq_len": "128", "scheme": "alibi"}
+    visit.page.go_back()
+    visit.settle()
+    assert link(visit) == {}
+    expect(visit.page.get_by_role("radio", name="sinusoidal")).to_be_checked()
+    assert slider(visit, LENGTH).input_value() == "20"
+    visit.page.go_forward()
+    visit.settle()
+    assert link(visit) == {"seq_len": "128", "scheme": "alibi"}
+    expect(visit.page.get_by_role("radio", name="alibi")).to_be_checked()
+
+
+def test_back_leads_through_a_presentation_as_it_came(open_page: OpenPage) -> None:
+    visit = open_page("/self_attention?present=2")
+    ways = [link(visit)]
+    for _ in range(3):
+        visit.page.get_by_role("button", name="Next").click()
+        visit.settle()
+        ways.append(link(visit))
+    assert ways[-1] == {"present": "3", "stage": "scores"}
+    for way in reversed(ways[:-1]):
+        visit.page.go_back()
+        visit.settle()
+        assert link(visit) == way
+    assert visit.errors == []
