@@ -24,7 +24,7 @@ from streamlit.components.v2.types import ComponentRenderer
 _ASSETS = Path(__file__).resolve().parent / "assets"  # nothing else may stand there: the server gives it to everybody
 _PACKAGE, _SLIDER, _WIRE = "transformer_live", "live_slider", "slider_wire"
 _HTML = """<div class="live-slider">
-<div><label></label><button type="button" aria-label="Help">?</button><output></output></div>
+<div><label></label><button type="button" aria-label="Help" hidden>?</button><output></output></div>
 <p hidden></p><input type="range"><div aria-hidden="true"><span></span><span></span></div></div>"""
 
 

@@ -94,7 +94,7 @@ def head_grid(
         coloraxis=colours,
         shapes=[frame],
     )
-    height = 130 + {1: 300 if two_lines else 280, 2: 400}.get(rows, max(420, 72 * rows))
+    height = 130 + {1: 300 if two_lines else 280, 2: 400}.get(rows, max(420, 80 * rows))
     return figures.finish(dict(data=[maps, names], layout=layout), height, top=figures.BAR_ABOVE)
 
 

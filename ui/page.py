@@ -69,9 +69,10 @@ _STYLE = """<style>
 _PRESENTING = """<style>
 @media screen {
 html { font-size: 22px !important; }
-[data-testid="stHeader"] { background: none !important; }
+[data-testid="stHeader"] { background: none !important; pointer-events: none; }
+[data-testid="stExpandSidebarButton"] { position: fixed; left: 0.4rem; bottom: 0.45rem; pointer-events: auto; }
 [data-testid="stMainBlockContainer"] { padding: 0.7rem 14.5rem 3.5rem 1rem !important; max-width: none !important; }
-[data-testid="stMainBlockContainer"] h1 { font-size: 1.2rem !important; padding: 0.1rem 0 0.5rem 2.2rem !important; }
+[data-testid="stMainBlockContainer"] h1 { font-size: 1.2rem !important; padding: 0.1rem 0 0.5rem !important; }
 [data-testid="stMainBlockContainer"] h2 {
     font-size: 1.3rem !important; line-height: 1.4; padding: 0 0 0.4rem !important;
 }
@@ -83,11 +84,13 @@ html { font-size: 22px !important; }
 }
 .st-key-controls_beside h3 { font-size: 1rem !important; padding: 0.5rem 0 0.4rem !important; }
 .st-key-way_on {
-    position: fixed !important; left: 0; right: 0; bottom: 0; padding: 0.3rem 1rem; width: 100% !important;
+    position: fixed !important; left: 0; right: 0; bottom: 0; padding: 0.3rem 1rem 0.3rem 3.2rem; width: 100% !important;
     z-index: 100; background: var(--st-background-color, Canvas);
 }
 @media (max-width: 700px) {
     html { font-size: 18px !important; }
+    .st-key-way_on { gap: 0.4rem !important; }
+    .st-key-way_on kbd { display: none; }
     [data-testid="stMainBlockContainer"] { padding-right: 1rem !important; }
     .st-key-controls_beside { position: static !important; width: 100% !important; }
     [data-testid="stLayoutWrapper"]:has(> .st-key-controls_beside) { order: 1; }
