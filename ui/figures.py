@@ -398,7 +398,7 @@ def enlarged(figure: Figure) -> Figure:
     one_map = "coloraxis" in layout and len(layout.get("annotations", ())) <= 1
     larger = min(1.25 * height, 560) if one_map else 1.25 * height  # a map has room for larger type
     layout["height"] = max(height, round(larger), 430)
-    layout["margin"] |= {side: round(1.25 * layout["margin"][side]) for side in ("t", "b")}
+    layout["margin"] |= {side: round(1.25 * layout["margin"][side]) for side in ("l", "t", "b")}
     return Figure(spec)
 
 

@@ -84,8 +84,8 @@ html { font-size: 22px !important; }
 }
 .st-key-controls_beside h3 { font-size: 1rem !important; padding: 0.5rem 0 0.4rem !important; }
 .st-key-way_on {
-    position: fixed !important; left: 0; right: 0; bottom: 0; padding: 0.3rem 1rem 0.3rem 3.2rem; width: 100% !important;
-    z-index: 100; background: var(--st-background-color, Canvas);
+    position: fixed !important; left: 0; right: 0; bottom: 0; width: 100% !important; z-index: 100;
+    padding: 0.3rem 1rem 0.3rem 3.2rem; background: var(--st-background-color, Canvas);
 }
 @media (max-width: 700px) {
     html { font-size: 18px !important; }

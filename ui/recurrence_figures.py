@@ -62,7 +62,7 @@ def dependencies(names: Sequence[str]) -> figures.Figure:
             ),
         ),
     )
-    return figures.finish(figure, 400, bottom=112)
+    return figures.finish(figure, 400, bottom=128)
 
 
 def multiply_adds(counts: Mapping[str, Array], lengths: range, crossings: Crossings, now: int) -> figures.Figure:
