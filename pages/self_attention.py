@@ -217,8 +217,9 @@ def below(settings: Settings, shown: Shown) -> None:
     predict.offer(lambda: questions.ask(settings, x, shown.source, shown.allowed, queries, keys))
     page.notice(
         "Look along one row: unless all keys are hidden, its weights sum to 1. More for one key is less for another.",
-        "Without the division by √d_k the scores grow with d_model, and the softmax gives nearly everything to one "
-        "token. It shows best with d_model 64 and weights of size 0.1: switch the division off and on.",
+        "The scores grow with d_model, and without the division by √d_k they grow faster: then the softmax soon gives "
+        "nearly everything to one token. It shows best with d_model 64 and weights of size 0.1: switch the division "
+        "off and on.",
         "Without a mask, nothing in the computation asks where a token stands. The page Positional encoding mends "
         "that.",
     )

@@ -172,6 +172,18 @@ def test_self_attention_twice_as_wide_without_scaling(chosen: dict[str, Any], bi
     assert bits is None or bits + 1 == expected
 
 
+@pytest.mark.parametrize(("scaling", "causes"), [(True, 3), (False, 2)])
+def test_self_attention_all_causes_of_wider_scores_are_named(scaling: bool, causes: int) -> None:
+    now = 16
+    reason = asked("self_attention", "wider", d_model=now, scaling=scaling, seq_len=64).solve().reason
+    before, after = (float(value) for value in re.findall(r"deviation of ([\d.]+) now and ([\d.]+) then", reason)[0])
+    products, factors, divisor = np.sqrt(2), 2, np.sqrt(now) if scaling else 1
+
+    assert after / before == pytest.approx(products * factors * divisor, rel=0.25)
+    assert ("three reasons" if causes == 3 else "two reasons") in reason
+    assert ("a score is no longer divided by √d_k" in reason) == scaling
+
+
 @pytest.mark.parametrize(
     "chosen", [{}, {"causal": True}, {"seed": 9999}, {"cross": True}, {"seq_len": 64, "padding": 64}]
 )

@@ -1,7 +1,9 @@
 """Sentences about an attention map are true of its numbers, at the edges too."""
 
 import numpy as np
+import pytest
 
+from core import attention, draws
 from ui import words
 
 ALL_KEYS, TWO_KEYS = np.ones(3, dtype=bool), np.array([True, True, False])
@@ -13,6 +15,10 @@ def test_one_largest_weight_is_named_several_are_counted():
     assert words.strongest_link(one, QUERIES, KEYS) == "The largest weight: token 1 “a” looks at token 2 “b” with 0.80."
     shown_alike = np.array([[0.999, 0.001, 0.0], [0.0, 1.0, 0.0]])  # both are 1.00 in the cells
     assert words.strongest_link(shown_alike, QUERIES, KEYS) == (
+        "The largest weight: token 2 “b” looks at token 2 “b” with 1.00. Rounded, 1 other cell has 1.00 too."
+    )
+    alike = np.array([[1.0 - 1e-12, 0.0, 0.0], [0.0, 1.0, 0.0]])  # apart by rounding errors alone
+    assert words.strongest_link(alike, QUERIES, KEYS) == (
         "The largest weight, 1.00, stands in 2 cells. One of them: token 2 “b” looks at token 2 “b”."
     )
     assert "may look at anything" in words.strongest_link(np.zeros((2, 3)), QUERIES, KEYS)
@@ -48,10 +54,27 @@ def test_a_very_long_word_is_cut_in_a_sentence():
     assert words.token("3 cat (pad)") == "3 “cat” (pad)"
 
 
+def test_all_tokens_with_the_largest_value_are_named():
+    assert words.largest_at(np.array([0.2, 0.8, 0.0]), KEYS) == "token 2 “b”"
+    assert words.largest_at(np.array([0.4, 0.2, 0.4]), KEYS) == "tokens 1 “a” and 3 “c” (pad) alike"
+    assert words.largest_at(np.ones(5), ["1", "2", "3", "4", "5"]) == "5 tokens alike (1, 2, 3, …)"
+
+
+def test_scaled_scores_still_grow_with_the_width_as_the_sentence_says():
+    x = {width: draws.tokens(40, width, 0) for width in (16, 64)}
+    spread, alone = {}, {}
+    for width, rows in x.items():
+        w = draws.attention_weights(width, 0, 0.3)
+        spread[width] = attention.self_attention(rows, w.w_q, w.w_k, w.w_v).scaled.std()
+        alone[width] = (rows[:20] @ rows[20:].T / np.sqrt(width)).std()  # numbers that are as large at every width
+
+    assert alone[64] / alone[16] == pytest.approx(1, abs=0.1)
+    assert spread[64] / spread[16] == pytest.approx(4, rel=0.2)  # queries and keys have doubled
+    assert "queries and keys themselves grow with d_model" in words.scaling(True, 64, 1)
+
+
 def test_scaling_says_what_was_done_to_the_scores():
-    assert words.scaling(True, 16, 1) == (
-        "Divided by √d_k = √16 = 4.00, so that more dimensions do not mean larger scores."
-    )
+    assert words.scaling(True, 16, 1).startswith("Divided by √d_k = √16 = 4.00. A sum of d_k random products")
     off = words.scaling(False, 16, 0.5)
     assert "Divided by √d_k" not in off
     assert off.endswith("Then divided by the temperature, 0.5, which makes the rows sharper.")

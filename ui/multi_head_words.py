@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from core.multi_head import Ablation, HeadSplit, HeadStatistics, Layer, MeanMap, MultiHead
 from ui.multi_head_figures import UNIFORM
-from ui.words import token
+from ui.words import largest_at, rounded_alike, ties, token
 
 Array = np.ndarray
 
@@ -41,10 +41,12 @@ def largest_weight(weights: Array, labels: Sequence[str], tokens: Sequence[str])
     largest = weights[head, query, key]
     where = f"the largest weight of {'all maps' if len(weights) > 1 else 'the map'}"
     found = f"{labels[head]}: token {token(tokens[query])} looks at token {token(tokens[key])}"
-    alike = int(np.count_nonzero(np.round(weights, 2) == np.round(largest, 2)))
+    alike = len(ties(weights))
     if alike > 1:
-        return f"{where.capitalize()}, {largest:.2f}, stands in {alike} cells. One is in {found}."
-    return f"{where.capitalize()} is in {found} with {largest:.2f}."
+        return (
+            f"{where.capitalize()}, {largest:.2f}, stands in {alike} cells. One is in {found}.{rounded_alike(weights)}"
+        )
+    return f"{where.capitalize()} is in {found} with {largest:.2f}.{rounded_alike(weights)}"
 
 
 def built_findings(
@@ -56,7 +58,7 @@ def built_findings(
     previous, first, same = float(found.on_previous[0]), float(found.on_first[1]), float(same_word[2])
     lines = [
         f"Head 1 puts {previous:.2f} of its weight on the previous token. "
-        f"Token {token(tokens[0])} has none and looks most at token {token(tokens[int(weights[0, 0].argmax())])}.",
+        f"Token {token(tokens[0])} has none and looks most at {largest_at(weights[0, 0], tokens)}.",
         f"Head 2 puts {first:.2f} of its weight on the first token, {token(tokens[0])}.",
     ]
     word, times = Counter(sentence).most_common(1)[0]
@@ -119,7 +121,8 @@ def off_finding(off: Sequence[int], labels: Sequence[str], ablation: Ablation, t
     before, after = ablation.full_sizes[most], float(np.linalg.norm(ablation.output[most]))
     most_of_all = " most" if len(tokens) > 1 else ""
     return (
-        f"{without}{most_of_all} at token {token(tokens[most])}: the change has length {ablation.sizes[most]:.2f}. "
+        f"{without}{most_of_all} at {largest_at(ablation.sizes, tokens)}: the change has length "
+        f"{ablation.sizes[most]:.2f}. "
         f"The output there had length {before:.2f} with all heads and has {after:.2f} now."
     )
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from core.positional import ByOffset, Recovered, Shuffle, rises_again
-from ui.words import number, token
+from ui.words import largest_at, number, token
 
 Array = np.ndarray
 
@@ -202,10 +202,9 @@ def moved(result: Shuffle, names: Sequence[str], *, mirrored_alibi: bool) -> str
     """Whether the outputs moved with their tokens. names: of the tokens in the new order."""
     largest = float(result.differences.max())
     if largest >= ROUNDING:
-        changed = names[int(result.differences.argmax())]
         return (
             "The outputs changed with the order. "
-            f"That of token {token(changed)} changed most, by up to {number(largest)}."
+            f"The largest change, {number(largest)}, is at {largest_at(result.differences, names)}."
         )
     text = f"Each token has the same output in both orders. Largest difference: {number(largest)}{_rounding(largest)}."
     if mirrored_alibi:
@@ -226,9 +225,10 @@ def found(recovered: Recovered, names: Sequence[str]) -> list[str]:
     who = "No token finds" if right == 0 else f"{right} of {n} tokens {'finds' if right == 1 else 'find'}"
     lines = [f"{who} the right position ({recovered.share_right:.0%}). A blind guess is right for 1 in {n}."]
     if right < n:
-        worst = int(misses.argmax())
+        worst, alike = int(misses.argmax()), int(np.count_nonzero(misses == misses.max()))
+        largest = "The largest miss" if alike == 1 else f"One of the {alike} largest misses"
         lines.append(
-            f"On average the guess is {misses.mean():.2g} positions off. The largest miss: "
+            f"On average the guess is {misses.mean():.2g} positions off. {largest}: "
             f"token {token(names[worst])}, at position {worst}, is taken for position {recovered.positions[worst]}."
         )
     return lines

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from core.recurrence import Costs, Crossings, Timing
-from ui.words import number, token
+from ui.words import largest_at, number, token
 
 Array = np.ndarray
 
@@ -83,14 +83,13 @@ def time_findings(timings: Sequence[Timing]) -> list[str]:
 
 def memory_findings(reach: Array, weights: Array, names: Sequence[str]) -> list[str]:
     """How far the first token reaches in both. Args: reach, weights (n,); the tokens' names."""
-    best = int(weights.argmax())
     n = len(names)
     if n == 1:
         return ["With a single token the first one is the last one, and attention gives it the whole weight, 1."]
     found = [
         _first_reaches(reach, names),
         f"Self-attention: the last token gives token {token(names[0])} the weight {number(weights[0])}, in one step, "
-        f"however far away it is. Its largest weight, {number(weights[best])}, is for token {token(names[best])}.",
+        f"however far away it is. Its largest weight, {number(weights.max())}, is for {largest_at(weights, names)}.",
     ]
     lost = int(np.count_nonzero(reach == 0))
     if lost:

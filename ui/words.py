@@ -43,12 +43,36 @@ def strongest_link(weights: Array, queries: Sequence[str], keys: Sequence[str]) 
     if not weights.any():
         return "No token may look at anything: all weights are 0."
     query, key = divmod(int(weights.argmax()), weights.shape[1])
-    largest = f"{weights[query, key]:.2f}"
-    alike = int(np.count_nonzero(np.round(weights, 2) == np.round(weights[query, key], 2)))  # as the cells show them
+    largest, alike = f"{weights[query, key]:.2f}", len(ties(weights))
     found = f"token {token(queries[query])} looks at token {token(keys[key])}"
     if alike > 1:
-        return f"The largest weight, {largest}, stands in {alike} cells. One of them: {found}."
-    return f"The largest weight: {found} with {largest}."
+        return f"The largest weight, {largest}, stands in {alike} cells. One of them: {found}.{rounded_alike(weights)}"
+    return f"The largest weight: {found} with {largest}.{rounded_alike(weights)}"
+
+
+def ties(values: Array) -> Array:
+    """The places, counted through all values, where the largest one stands, told from others beyond rounding errors."""
+    return np.flatnonzero(np.isclose(values, values.max(), rtol=1e-9, atol=0))
+
+
+def rounded_alike(values: Array) -> str:
+    """Says how many values are smaller than the largest and yet look like it; nothing where there are none."""
+    looks_so = int(np.count_nonzero(np.round(values, 2) == np.round(values.max(), 2)))
+    others = looks_so - len(ties(values))
+    if others < 1:
+        return ""
+    return f" Rounded, {counted(others, 'other cell')} {'has' if others == 1 else 'have'} {values.max():.2f} too."
+
+
+def largest_at(values: Array, names: Sequence[str]) -> str:
+    """Which token has the largest of (n,) values: token 2 “b”; tokens 1 “a” and 3 “a” alike; 9 tokens alike (1, …)."""
+    places = ties(values)
+    named = [token(names[place]) for place in places[:3]]
+    if len(places) == 1:
+        return f"token {named[0]}"
+    if len(places) <= 3:
+        return f"tokens {', '.join(named[:-1])} and {named[-1]} alike"
+    return f"{len(places)} tokens alike ({', '.join(named)}, …)"
 
 
 def row_sums(weights: Array) -> str:
@@ -71,12 +95,11 @@ def row_finding(weights: Array, query: str, keys: Sequence[str], entropy: float,
     best = int(weights.argmax())
     if may == 1:
         return f"Token {token(query)} may look at token {token(keys[best])} alone. Its entropy is 0 bits."
-    alike = int(np.count_nonzero(np.isclose(weights, weights[best], rtol=1e-9, atol=0)))
+    alike = len(ties(weights))
     if alike == may:
         found = f"Token {token(query)} gives the same weight, {weights[best]:.2f}, to each of {may} keys. "
     elif alike > 1:
-        first = np.flatnonzero(np.isclose(weights, weights[best], rtol=1e-9, atol=0))[:3]
-        places = ", ".join(token(keys[place]) for place in first) + (", …" if alike > 3 else "")
+        places = ", ".join(token(keys[place]) for place in ties(weights)[:3]) + (", …" if alike > 3 else "")
         found = f"Token {token(query)} looks most at {alike} keys alike ({places}), {weights[best]:.2f} each. "
     else:
         found = f"Token {token(query)} looks most at token {token(keys[best])}: {weights[best]:.2f}. "
@@ -89,7 +112,9 @@ def row_finding(weights: Array, query: str, keys: Sequence[str], entropy: float,
 def scaling(on: bool, d_k: int, temperature: float) -> str:
     """What happens between the scores and the mask, in Markdown."""
     said = (
-        f"Divided by √d_k = √{d_k} = {np.sqrt(d_k):.2f}, so that more dimensions do not mean larger scores."
+        f"Divided by √d_k = √{d_k} = {np.sqrt(d_k):.2f}. A sum of d_k random products is about √d_k times as large as "
+        "one of them, and the division takes that back. It does not take back that queries and keys themselves grow "
+        "with d_model: the random weights keep their size, so a sum over more dimensions comes out larger."
         if on
         else "The division by √d_k is switched off, so the scores stay as they are."
     )

@@ -232,6 +232,11 @@ def test_several_largest_weights_are_counted() -> None:
     assert said == (
         "The largest weight of all maps, 1.00, stands in 2 cells. One is in head 1: token 1 “a” looks at token 1 “a”."
     )
+    near = np.array([[[0.314, 0.686], [0.312, 0.688]]])
+    assert multi_head_words.largest_weight(near, ["head 1"], ["1 a", "2 b"]) == (
+        "The largest weight of the map is in head 1: token 2 “b” looks at token 2 “b” with 0.69. "
+        "Rounded, 1 other cell has 0.69 too."
+    )
 
 
 def test_distance_finding_where_heads_agree() -> None:

@@ -67,8 +67,12 @@ def _wider(settings: Settings, x: Array, source: Array, allowed: Array) -> Quest
             why = "A token that may look at one key alone gives it all its weight, at any width."
         else:
             why = (
-                f"A score adds up d_k products, {d} now and {wide} then, and without √d_k nothing makes up "
-                f"for that: what goes into the softmax has a standard deviation of {number(spread[0])} now and "
+                f"Scores then tend to be larger, for {'three' if settings.scaling else 'two'} reasons. A score adds up "
+                f"d_k products, {d} now and {wide} then. Every number of a query or key is such a sum too, of d_model "
+                "products, so the numbers that are multiplied are larger. "
+                + f"And a score is no longer divided by √d_k, {number(np.sqrt(d))} now. "
+                * settings.scaling
+                + f"What goes into the softmax has a standard deviation of {number(spread[0])} now and "
                 f"{number(spread[1])} then."
             )
         return Solution(
