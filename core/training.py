@@ -325,6 +325,18 @@ def examples(settings: Settings) -> Batch:
     return draw(TASKS[checked(settings).task], EXAMPLES, np.random.default_rng(_EXAMPLES))
 
 
+def most_frequent(batch: Batch, task: Task) -> tuple[float, ...]:
+    """The share of right answers to each question for who always names the letter that a position sees most often.
+
+    That takes neither order nor marks. Of letters that are as frequent it names the first one of the alphabet.
+    """
+    once = np.eye(task.letters, dtype=int)[batch.letters]  # (b, n, letters)
+    seen = once.cumsum(axis=1) if task.causal else once.sum(axis=1, keepdims=True)
+    asked = batch.answers >= 0
+    right = asked & (batch.answers == seen.argmax(axis=-1)[..., np.newaxis])
+    return tuple((right.sum(axis=(0, 1)) / asked.sum(axis=(0, 1))).tolist())
+
+
 def accuracies(scores: Array, batch: Batch) -> tuple[float, ...]:
     """The share of right answers to each question, among those that are asked.
 

@@ -233,8 +233,7 @@ page.notice(
     "Nobody tells the heads where to look. Only the answers are right or wrong; where to look is learned from that.",
     "A row of a head sums to 1: what it puts on one letter it takes from the others. Two questions about two places "
     "are a reason to have two heads.",
-    "Without positional encoding the letters have no order: which is the previous one, or the one at the other end, "
-    "cannot be learned. Which one is marked can.",
+    training_words.WITHOUT_POSITIONS[task.name],
     "Every switch can be tried beside the run as it is: choose what to change under *Beside it*, and train both.",
 )
 if not page.presenting():

@@ -163,7 +163,7 @@ def _against_steps(
     guessing = dict(type="line", x0=0, x1=1, xref="paper", y0=guess, y1=guess)
     here = dict(type="line", x0=shown, x1=shown, y0=0, y1=1, yref="paper", line=dict(color=figures.MUTED, width=2))
     guessing["line"] = dict(color=figures.MUTED, width=2, dash="dot")
-    told = dict(text="guessing", x=0.99, xref="paper", xanchor="right", showarrow=False)
+    told = dict(text="a blind guess", x=0.99, xref="paper", xanchor="right", showarrow=False)
     told["yanchor"] = "top" if scale.get("tickformat") else "bottom"  # shares: below the curves
     told |= dict(y=np.log10(guess) if scale.get("type") == "log" else guess, font=dict(size=figures.TICK_FONT))
     layout = dict(

@@ -8,7 +8,7 @@ import pandas as pd
 from core.checks import Array
 from core.tasks import TASKS, Batch, Task
 from core.trained import Trace
-from core.training import Reading, Settings, shapes
+from core.training import Reading, Settings, examples, most_frequent, shapes
 from ui.training_runs import Run, Snapshot
 from ui.words import number
 
@@ -199,7 +199,7 @@ def heads_finding(readings: Sequence[Reading], settings: Settings) -> str:
         if reading in clear:
             said.append(f"{name} puts {share} of its weight on {PLACES[place]}")
         else:
-            said.append(f"{name} does nothing clear: its largest share is {share}, on {PLACES[place]}")
+            said.append(f"{name} settles on none of the places looked for: at most {share} is on {PLACES[place]}")
     return _sentence("; ".join(said))
 
 
@@ -216,7 +216,7 @@ def _many_heads(readings: Sequence[Reading], clear: Sequence[Reading], settings:
         said.append(f"{len(group)} {verb} on {PLACES[place]}{best_of}")
     rest = len(readings) - len(clear)
     if rest:
-        said.append(f"{rest} {'do' if rest > 1 else 'does'} nothing clear")
+        said.append(f"{rest} {'settle' if rest > 1 else 'settles'} on none of the places looked for")
     return f"Of {len(readings)} heads, " + "; ".join(said) + "."
 
 
@@ -229,7 +229,16 @@ def learned_finding(shown: Snapshot, settings: Settings) -> str:
     said = [f"learned: {' and '.join(learned)}"] if learned else []
     said += [f"not learned: {' and '.join(missing)}"] if missing else []
     said = [f"At step {shown.step:,} {'; '.join(said)}."]
-    return " ".join([*said, f"Guessing gives {percent(1 / task.letters)}."])
+    return " ".join([*said, f"A blind guess is right in {percent(1 / task.letters)}.", frequent_finding(settings)])
+
+
+def frequent_finding(settings: Settings) -> str:
+    """What the most frequent letter gives as an answer: so much is no sign that anything about places was learned."""
+    task = TASKS[settings.task]
+    shares = [percent(share) for share in most_frequent(examples(settings), task)]
+    named = [f"{share} on “{question}”" for question, share in zip(task.questions, shares, strict=True)]
+    what = "the letter seen most often so far" if task.causal else "the most frequent letter of the sequence"
+    return f"Always naming {what}, wherever it stands, gives {' and '.join(named)}."
 
 
 def percent(share: float) -> str:
@@ -319,6 +328,14 @@ def equations(settings: Settings) -> list[str]:
     ]
 
 
+WITHOUT_POSITIONS = {
+    "two questions at once": "Without positional encoding the letters have no order: which is the previous one cannot "
+    "be learned. Which one is marked can.",
+    "reverse": "Without positional encoding the letters have no order: which one stands at the other end cannot be "
+    "learned.",
+    "induction": "Here each letter sees itself and those before it, which tells something of the order even without "
+    "positional encoding: two layers can then learn a part of this task. Try it.",
+}
 SIGNS_OF_EQUATIONS = (
     "x is what the last layer gives, one row for each letter of the sequence; p is the chance of each letter as an "
     "answer. θ stands for all parameters, m̂ and v̂ for running means of their gradient and of its square (Adam)."

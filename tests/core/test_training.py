@@ -342,6 +342,29 @@ def test_command_line_says_what_is_wrong() -> None:
         training.main(["--heads", "5"])
 
 
+def test_most_frequent_letter_by_hand() -> None:
+    letters, marks = np.array([[2, 0, 2, 1]]), np.array([[False, False, False, True]])
+    both, causal = TASKS["two questions at once"], TASKS["induction"]
+    # “previous” is asked at three places, with the answers 2, 0, 2; the marked letter is 1.
+    assert training.most_frequent(ask(both, letters, marks), both) == (2 / 3, 0.0)
+    # Asked at the third, fourth and fifth place, with the answers 1, 0 and 0; most frequent so far is 0 each time.
+    assert training.most_frequent(ask(causal, np.array([[0, 1, 0, 0, 0]]), marks), causal) == (2 / 3,)
+
+
+def test_without_positions_only_a_causal_mask_tells_order() -> None:
+    def learned(task: str, layers: int) -> tuple[float, float]:
+        settings = replace(training.suggested(task), layers=layers, encoding="none", steps=200)
+        *_, last = train(settings, every=settings.steps)
+        assert last.accuracies is not None
+        return last.accuracies[0], training.most_frequent(training.examples(settings), TASKS[task])[0]
+
+    for task in ("two questions at once", "reverse"):
+        share, yardstick = learned(task, 1)
+        assert share < yardstick + 0.05
+    share, yardstick = learned("induction", 2)
+    assert share > 2 * yardstick
+
+
 def test_claims_hold_or_not() -> None:
     both, one_head, _ = training.CLAIMS
     assert str(both) == "two heads: previous and marked ≥ 99%"

@@ -146,7 +146,7 @@ def test_the_default_run_says_which_head_does_what() -> None:
 
 def test_one_head_learns_one_question_and_the_page_says_so() -> None:
     at = press(open_page(PAGE, heads="1"), "train")
-    assert "At step 400 learned: “marked”; not learned: “previous”. Guessing gives 8.3 %." in texts(at)
+    assert "At step 400 learned: “marked”; not learned: “previous”. A blind guess is right in 8.3 %." in texts(at)
     assert "One head has one map for both questions." in texts(at)
     assert "One head has one map" not in texts(open_page(PAGE))
 
@@ -405,7 +405,7 @@ def test_a_head_that_does_nothing_clear_is_not_said_to() -> None:
     said = training_words.heads_finding([reading(0, marked=0.971), reading(1, previous=0.35)], Settings())
     assert said == (
         "Head 1 puts 0.97 of its weight on the marked letter; "
-        "head 2 does nothing clear: its largest share is 0.35, on the previous letter."
+        "head 2 settles on none of the places looked for: at most 0.35 is on the previous letter."
     )
 
 
@@ -414,7 +414,8 @@ def test_many_heads_are_counted() -> None:
     found += [reading(2, previous=0.8)] + [reading(head) for head in range(3, 8)]
     assert training_words.heads_finding(found, Settings(heads=8)) == (
         "Of 8 heads, 2 put more than half of their weight on the marked letter, most of all head 2 with 0.70; "
-        "1 puts more than half of its weight on the previous letter: head 3 with 0.80; 5 do nothing clear."
+        "1 puts more than half of its weight on the previous letter: head 3 with 0.80; 5 settle on "
+        "none of the places looked for."
     )
 
 
@@ -434,14 +435,31 @@ def test_weights_that_are_no_numbers_are_not_told() -> None:
 @pytest.mark.parametrize(
     ("accuracies", "said"),
     [
-        ((0.99, 1.0), "At step 20 learned: “previous” and “marked”. Guessing gives 8.3 %."),
-        ((0.9899, 1.0), "At step 20 learned: “marked”; not learned: “previous”. Guessing gives 8.3 %."),
-        ((0.5, 0.5), "At step 20 not learned: “previous” and “marked”. Guessing gives 8.3 %."),
+        ((0.99, 1.0), "At step 20 learned: “previous” and “marked”. "),
+        ((0.9899, 1.0), "At step 20 learned: “marked”; not learned: “previous”. "),
+        ((0.5, 0.5), "At step 20 not learned: “previous” and “marked”. "),
     ],
 )
 def test_learned_means_99_percent(accuracies: tuple[float, ...], said: str) -> None:
     snapshot = Snapshot(20, 1.0, accuracies, (), np.zeros(0), np.zeros(0))
-    assert training_words.learned_finding(snapshot, Settings()) == said
+    assert training_words.learned_finding(snapshot, Settings()) == (
+        f"{said}A blind guess is right in 8.3 %. {training_words.frequent_finding(Settings())}"
+    )
+
+
+def test_a_yardstick_for_answers_that_need_no_order() -> None:
+    said = training_words.frequent_finding(Settings())
+    assert re.fullmatch(
+        r"Always naming the most frequent letter of the sequence, wherever it stands, gives "
+        r"2\d\.\d % on “previous” and 2\d\.\d % on “marked”\.",
+        said,
+    )
+    assert "the letter seen most often so far" in training_words.frequent_finding(Settings(task="induction"))
+
+
+def test_only_where_it_is_true_is_order_said_to_need_an_encoding() -> None:
+    for task in tasks.TASKS.values():
+        assert ("cannot be learned" in training_words.WITHOUT_POSITIONS[task.name]) == (not task.causal)
 
 
 def test_nearly_all_is_not_all() -> None:
