@@ -92,6 +92,11 @@ def who_waits(settings: Settings, shown: Shown) -> None:
         rf"\begin{{gathered}} \text{{softmax}}\left(\frac{{Q K^\top}}{{\sqrt{{{d_model}}}}}\right) V \\"
         rf" Q, K, V: {n} \times {d_model} \end{{gathered}}"
     )
+    st.markdown(
+        "In attention each token has a row in Q, its query, one in K, its key, and one in V, its value. A score "
+        "compares a query with a key, the softmax makes shares of a row of scores (the weights), and with these shares "
+        "the values are added up. The page Self-attention goes through it stage by stage."
+    )
 
 
 def what_it_costs(settings: Settings, shown: Shown) -> None:
@@ -99,7 +104,13 @@ def what_it_costs(settings: Settings, shown: Shown) -> None:
     n, d_model = settings.n_tokens, settings.d_model
     curves, crossings = recurrence.costs_by_length(LENGTHS[0], LENGTHS[-1], d_model), recurrence.crossings(d_model)
     findings = recurrence_words.cost_findings(shown.costs, crossings)
-    st.markdown("Exact counts for the chosen length n and width d. Activation functions and biases are left out.")
+    st.markdown(
+        "Exact counts for the chosen length n and width d. Activation functions and biases are left out.\n"
+        "- **Projections** take one token at a time and multiply its row with a matrix of d × d weights. The RNN has "
+        "one, $x_t W_x$. Attention has four: they make the queries, the keys, the values and, last, the output.\n"
+        "- **Mixing** brings tokens together. In the RNN that is $h_{t-1} W_h$, which carries on what was read before; "
+        "in attention it is the scores and the weighted sums."
+    )
     counted = recurrence_words.cost_table(shown.costs)
     rows = pd.Index([*counted], name="what is counted", dtype=object)  # object: pandas' own text takes it longer
     st.table(pd.DataFrame([*counted.values()], rows, ["Recurrent network", "Self-attention"], dtype=object))

@@ -105,8 +105,11 @@ def one_row(settings: Settings, shown: Shown) -> None:
     )
     few = min(settings.d_model, DIMENSIONS_BY_HAND)
     st.markdown(
-        "Multiply each weight with its row of V and add the results up: that gives the output, the last line."
-        + f" The table has the first {few} of {settings.d_model} dimensions." * (few < settings.d_model)
+        "Each key token has a row of values in V: what it hands over to those that look at it (the stage *projections* "
+        "says where V comes from). Multiply each weight with its row of V and add the results up: that gives the "
+        "output, the last line."
+        + f" The table has the first {few} of {settings.d_model} dimensions."
+        * (few < settings.d_model)
     )
     factors = np.vstack([np.column_stack([weights, result.values]), [weights.sum(), *result.output[row]]])
     names = [*(f"key {figures.shorten(key, 20)}" for key in keys), "output"]

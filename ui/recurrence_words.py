@@ -26,8 +26,8 @@ def steps(costs: Costs) -> list[str]:
 def cost_table(costs: Costs) -> dict[str, tuple[str, str]]:
     """The exact counts, row by row: (recurrent network, self-attention)."""
     return {
-        "Multiply-adds: projections": ("none", f"4·n·d² = {costs.projections:,}"),
-        "Multiply-adds: mixing (scores, weighted sums)": ("none", f"2·n²·d = {costs.mixing:,}"),
+        "Multiply-adds: projections": (f"n·d² = {costs.rnn // 2:,}", f"4·n·d² = {costs.projections:,}"),
+        "Multiply-adds: mixing": (f"n·d² = {costs.rnn // 2:,}", f"2·n²·d = {costs.mixing:,}"),
         "Multiply-adds: all": (f"2·n·d² = {costs.rnn:,}", f"{costs.attention:,}"),
         "Sequential steps to read a given sequence": (f"n = {costs.rnn_steps}", f"{costs.attention_steps}"),
         "Sequential steps to write n new tokens": (f"n = {costs.generation_steps}", f"n = {costs.generation_steps}"),
@@ -43,7 +43,7 @@ def cost_findings(costs: Costs, crossings: Crossings) -> list[str]:
     return [
         f"Self-attention does {number(costs.attention / costs.rnn)} times the multiply-adds of this RNN. "
         f"With its projections it always does more: 2 + n/d times as many.",
-        f"Its mixing alone costs {compared} the RNN at n = {n} and d = {d}. The two are equal at n = d = "
+        f"Its mixing alone costs {compared} the whole RNN at n = {n} and d = {d}. The two are equal at n = d = "
         f"{crossings.rnn}; mixing and attention's own projections are equal at n = 2d = {crossings.projections}.",
         f"Attention also pays with a map of n² = {_many(costs.weights, 'weight')}. "
         "Its gain is that no token has to wait for another.",

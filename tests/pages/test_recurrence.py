@@ -70,23 +70,35 @@ def test_links_left_out_are_said_so(opened: AppTest) -> None:
 
 def test_cost_table_and_findings() -> None:
     at = open_page(PAGE, seq_len="100", d_model="40")
-    assert row(at, "Multiply-adds: projections") == ["none", "4·n·d² = 640,000"]
-    assert row(at, "Multiply-adds: mixing (scores, weighted sums)") == ["none", "2·n²·d = 800,000"]
+    assert row(at, "Multiply-adds: projections") == ["n·d² = 160,000", "4·n·d² = 640,000"]
+    assert row(at, "Multiply-adds: mixing") == ["n·d² = 160,000", "2·n²·d = 800,000"]
     assert row(at, "Multiply-adds: all") == ["2·n·d² = 320,000", "1,440,000"]
     assert row(at, "Sequential steps to read a given sequence") == ["n = 100", "1"]
     assert row(at, "Sequential steps to write n new tokens") == ["n = 100", "n = 100"]
     assert row(at, "Longest path between two tokens") == ["n − 1 = 99", "1"]
     assert row(at, "Entries of the attention map") == ["none", "n² = 10,000"]
     assert "4.5 times the multiply-adds of this RNN" in texts(at)
-    assert "costs more than the RNN at n = 100 and d = 40. The two are equal at n = d = 40" in texts(at)
+    assert "costs more than the whole RNN at n = 100 and d = 40. The two are equal at n = d = 40" in texts(at)
     assert "projections are equal at n = 2d = 80" in texts(at)
 
 
 @pytest.mark.parametrize(("n", "said"), [(39, "less than"), (40, "as much as"), (41, "more than")])
 def test_mixing_beside_the_rnn(n: int, said: str) -> None:
-    assert (
-        f"costs {said} the RNN at n = {n} and d = 40." in recurrence_words.cost_findings(costs(n, 40), crossings(40))[1]
-    )
+    finding = recurrence_words.cost_findings(costs(n, 40), crossings(40))[1]
+    assert f"costs {said} the whole RNN at n = {n} and d = 40." in finding
+
+
+@pytest.mark.parametrize(("n", "d"), [(2, 4), (12, 8), (256, 128)])
+def test_projections_and_mixing_add_up_to_all(n: int, d: int) -> None:
+    table = recurrence_words.cost_table(costs(n, d))
+    counts = {
+        name: [int(text.split("= ")[-1].replace(",", "")) for text in texts]
+        for name, texts in table.items()
+        if name.startswith("Multiply-adds")
+    }
+    parts = np.array([counts["Multiply-adds: projections"], counts["Multiply-adds: mixing"]])
+    assert parts.sum(axis=0).tolist() == counts["Multiply-adds: all"]
+    assert parts[0, 0] == n * d * d  # one product of a row with a matrix per token
 
 
 @pytest.mark.parametrize("d_model", [4, 8, 128])
