@@ -212,13 +212,16 @@ def the_pattern(settings: Settings, shown: Shown) -> None:
     page.findings(finding)
     st.markdown(said.EXPLAINED[scheme])
     st.latex(said.equation(scheme, n, d_model, slope))
+    if scheme in ("sinusoidal", "rope"):
+        st.caption("Positions p and pairs i of the formula begin at 0, so here dimensions are counted from 0 too.")
 
 
 def draw_waves(settings: Settings, shown: Shown) -> None:
     """A few dimensions as curves over the positions."""
     settings.draw("pair")
     n, d_model, width = settings.n_tokens, settings.d_model, wave_width(settings)
-    pairs = sorted({0, settings.pair, (width - 1) // 2})
+    last = (width - 1) // 2
+    pairs = sorted({0, settings.pair, last})
     if settings.scheme == "table":
         titles, finding = said.wave_titles(pairs, width), "Random numbers: no wave and no wavelength."
         draw = partial(positional_figures.wave_panels, steps=1, names=("even dimension", "odd dimension"))
@@ -232,7 +235,7 @@ def draw_waves(settings: Settings, shown: Shown) -> None:
             curves |= {2 * pair + odd: curve for odd, curve in enumerate(positional.waves(angles, 2).T)}
     chart = draw(titles, curves, largest=largest)
     page.figure(chart, key="waves", alt=f"{'; '.join(titles)}. {finding}")
-    page.findings(finding)
+    page.findings(finding, said.third_pair(settings.pair, last))
 
 
 def between(n: int) -> np.ndarray:
@@ -351,8 +354,8 @@ def draw_where_am_i(settings: Settings, shown: Shown) -> None:
     now = {kind: float(share[widths.index(d_model)]) for kind, share in shown.shares.items()}
     st.markdown(
         f"At d_model {d_model} the sines let {now['sinusoidal']:.0%} be found, "
-        f"the random table {now['table']:.0%}. But a table does not say which "
-        "positions are near each other, and it ends with its last row; sines go on for any length."
+        f"the random table {now['table']:.0%}. But a random table does not say which positions are near each other "
+        "(a trained one often does), and every table ends with its last row; sines go on for any length."
     )
 
 

@@ -63,6 +63,8 @@ def test_every_question_has_an_answer_at_every_setting(page: str) -> None:
             assert question.accepts(solution.right[0], solution), told
             assert numbers_in(solution.reason), told
             assert not re.search(r"\b(nan|inf)\b", question.asks + solution.reason), told
+            spoken = question.asks + solution.reason + (question.given_alt or "")
+            assert not re.search(r"(?<!\w)-\d", spoken), told  # a minus sign is no hyphen
             if question.shows:
                 shown = resolve(controls, {**settings.wanted, **question.shows})
                 assert {name: shown.values[name] for name in question.shows} == dict(question.shows), told

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from core import block
-from ui.words import number
+from ui.words import decimals, number
 
 Array = np.ndarray
 
@@ -19,14 +19,8 @@ MUCH = 1000  # a gradient that changes more than so many times on its way has va
 
 def between(numbers: Array) -> str:
     """The range of some numbers; the one number where all look the same."""
-    low, high = (_decimals(float(value)) for value in (numbers.min(), numbers.max()))
+    low, high = (decimals(float(value)) for value in (numbers.min(), numbers.max()))
     return low if low == high else f"between {low} and {high}"
-
-
-def _decimals(value: float) -> str:
-    """Two decimals, where they say enough; no minus sign before a zero."""
-    text = f"{value:.2f}" if abs(value) < 9999.5 else number(value)
-    return text.removeprefix("-") if text == "-0.00" else text.replace("-", "−")
 
 
 def size_findings(seq_len: int, d_model: int, d_ff: int, settings: block.Settings, blocks: int) -> list[str]:
@@ -123,7 +117,7 @@ def spread_finding(depth: block.Depth, final: float | None) -> str:
     if dead.size:
         end = f"After block {dead[0]} it is exactly 0: nothing is left to tell one dimension from another."
     else:
-        end = f"After block {blocks} it is {number(last)}, {number(last / first)} times the input's."
+        end = f"After block {blocks} it is {number(last)}, which is {number(last / first)} times the input's."
     kept = final is not None and number(final) == number(last)
     normed = (
         f" The final norm {'leaves it at' if kept else 'brings it to'} {number(final)}." if final is not None else ""
@@ -139,8 +133,8 @@ def alikeness_finding(depth: block.Depth, tokens: int) -> str:
     if not np.isfinite(last):
         end = "; after the last block no two tokens are left that are not all zeros."
     else:
-        end = f", {_decimals(last)} after the last block."
-    return f"Alikeness of the tokens: {_decimals(first)} at the input{end}"
+        end = f", {decimals(last)} after the last block."
+    return f"Alikeness of the tokens: {decimals(first)} at the input{end}"
 
 
 def arrangements(settings: block.Settings) -> dict[str, block.Settings]:

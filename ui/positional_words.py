@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from core.positional import ByOffset, Recovered, Shuffle, rises_again
-from ui.words import largest_at, number, token
+from ui.words import decimals, largest_at, number, token
 
 Array = np.ndarray
 
@@ -106,6 +106,16 @@ def wave_titles(pairs: Sequence[int], width: int, wavelengths: Array | None = No
         length = f": wavelength {_length(wavelengths[2 * pair])}" if wavelengths is not None else ""
         titles[name + length] = columns
     return titles
+
+
+def third_pair(pair: int, last: int) -> str:
+    """Which dimensions the chosen pair is, or why no third panel is drawn for it. last: the highest pair."""
+    if last < 2:
+        pairs = "There is one pair of dimensions, pair 0" if last == 0 else "There are two pairs of dimensions, 0 and 1"
+        return f"{pairs}: a third one cannot be drawn."
+    if pair in (0, last):
+        return f"Pair {pair} is drawn anyway: for a third panel choose one between 0, the first, and {last}, the last."
+    return f"Pair {pair} is dimensions {2 * pair} and {2 * pair + 1}: both are counted from 0."
 
 
 def turns(wavelengths: Array, n: int) -> str:
@@ -253,8 +263,8 @@ def _range(count: int) -> str:
 
 def _means(values: Array) -> str:
     if len(values) == 1:
-        return f"With its neighbour: {values[0]:.2f}."
-    return f"Pairs at one distance average between {values.min():.2f} and {values.max():.2f}."
+        return f"With its neighbour: {decimals(values[0])}."
+    return f"Pairs at one distance average between {decimals(values.min())} and {decimals(values.max())}."
 
 
 def _length(wavelength: float) -> str:

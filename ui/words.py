@@ -20,6 +20,12 @@ def number(value: float) -> str:
     return f"{sign}{digits} × {power_of_ten(int(exponent))}"
 
 
+def decimals(value: float) -> str:
+    """Two decimals, where they say enough: 1.00, −2.43; no minus sign before a zero."""
+    text = f"{value:.2f}" if abs(value) < 9999.5 else number(value)
+    return text.removeprefix("-") if text == "-0.00" else text.replace("-", "−")
+
+
 def power_of_ten(exponent: int) -> str:
     """10³², for texts that know no markup."""
     return f"10{str(exponent).translate(_RAISED)}"
@@ -136,7 +142,7 @@ def masked(allowed: Array) -> str:
 
 def listed(values: Array, names: Sequence[str], most: int = 12) -> str:
     """Values with their names, for a spoken description; the first `most` of them."""
-    said = ", ".join(f"{name} {value:.2f}" for name, value in zip(names[:most], values[:most], strict=True))
+    said = ", ".join(f"{name} {decimals(value)}" for name, value in zip(names[:most], values[:most], strict=True))
     return said + (f", and {len(values) - most} more" if len(values) > most else "")
 
 

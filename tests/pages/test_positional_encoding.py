@@ -8,6 +8,7 @@ from streamlit.testing.v1 import AppTest
 
 from core import attention, draws, positional
 from tests.pages.charts import array, cells, open_page, specs, texts
+from ui import positional_words
 from ui.words import number as said
 
 PAGE = "positional_encoding"
@@ -59,6 +60,27 @@ def test_waves_pass_through_the_encoding_and_name_their_lengths():
     assert titles[0] == "Dimensions 0–1: wavelength 6.3 positions"  # 2π
     assert titles[1] == "Dimensions 4–5: wavelength 62.8 positions"
     assert "the fastest, dimension 0, goes round 3.0 times" in texts(at)
+    assert "Pair 2 is dimensions 4 and 5" in texts(at)
+
+
+@pytest.mark.parametrize("scheme", ["sinusoidal", "table", "rope"])
+@pytest.mark.parametrize("d_model", [2, 3, 4, 5, 6, 7, 16])
+def test_a_third_panel_is_drawn_or_it_is_said_why_not(scheme: str, d_model: int) -> None:
+    last = (d_model if scheme == "rope" else d_model + 1) // 2 - 1
+    for pair in {0, 1, last - 1, last} & set(range(last + 1)):
+        at = open_page(PAGE, scheme=scheme, d_model=str(d_model), pair=str(pair))
+        panels = len(specs(at)["waves"]["layout"]["annotations"])
+        drawn = f"Pair {pair} is dimensions {2 * pair} and {2 * pair + 1}" in texts(at)
+        why_not = f"Pair {pair} is drawn anyway" in texts(at) or "a third one cannot be drawn" in texts(at)
+        assert (drawn, why_not) == (panels == 3, panels < 3)
+
+
+def test_negative_numbers_have_a_minus_sign():
+    found = positional.by_offset(np.array([[5.0, -2.434], [-2.434, 5.0]]))
+    assert "With its neighbour: −2.43." in positional_words.near_and_far(found, "table", 2)[0]
+    at = open_page(PAGE, scheme="table")
+    assert "−" in texts(at)
+    assert not re.search(r"average between .*-\d", texts(at))
 
 
 def test_similarity_is_symmetric_and_not_monotone():

@@ -10,7 +10,7 @@ from core.checks import Array
 from ui import figures
 from ui.control_kinds import MAX_SEED, Settings
 from ui.predict import Cell, Choice, Number, Question, Solution, largest_cells, small_map
-from ui.words import counted, number, token
+from ui.words import counted, decimals, number, token
 
 WIDEST = 64  # of the page's slider
 SMALL = 6  # rows and columns of a map that belongs to a question
@@ -120,15 +120,16 @@ def _largest_weight(
         right, shown = largest_cells(result.weights), result.weights.round(2)
         row, column = right[0]
         score_row, score_column = divmod(int(np.nanargmax(masked)), m)
+        score = decimals(masked[score_row, score_column])
         asking, asked = token(rows[row]), token(columns[column])
         found = f"Query token {asking} gives key token {asked} a weight of {shown[row, column]:.2f}."
         if may[row].sum() == 1:
             why = "It may look at no other token, so that one gets all."
         elif (score_row, score_column) in right:
-            why = f"Its score, {masked[score_row, score_column]:.2f}, is the largest of the map."
+            why = f"Its score, {score}, is the largest of the map."
         else:
             why = (
-                f"The largest score, {masked[score_row, score_column]:.2f}, stands elsewhere, but its weight is only "
+                f"The largest score, {score}, stands elsewhere, but its weight is only "
                 f"{shown[score_row, score_column]:.2f}: the softmax compares a score with those of its own row alone."
             )
         alike = f" {len(right)} cells have this weight, to two decimals, and each is right." * (len(right) > 1)
@@ -151,7 +152,7 @@ def _largest_weight(
 
 def _read_out(values: Array) -> str:
     """The numbers of a small map, for the ear."""
-    return "; ".join(", ".join("hidden" if np.isnan(v) else f"{v:.2f}" for v in row) for row in values)
+    return "; ".join(", ".join("hidden" if np.isnan(v) else decimals(float(v)) for v in row) for row in values)
 
 
 def _swap(settings: Settings, x: Array, source: Array, allowed: Array) -> Question:
