@@ -44,7 +44,8 @@ def several(label: str, names: Sequence[str], before: Sequence[str]) -> list[str
 st.header("2. What the class may change")
 st.markdown(
     "A locked control shows its value and cannot be moved. A hidden one is not shown, and keeps its value too. "
-    "Lock what it depends on as well: heads, for one, must divide d_model, and where d_model moves on they give way."
+    "Lock what it depends on as well. For example, the number of heads must divide d_model: if the class can move "
+    "d_model, a locked number of heads that no longer divides it changes too."
 )
 locked = several("Locked", list(offered), fixed.locked)
 hidden = several("Hidden", [name for name in offered if name not in locked], fixed.hidden)

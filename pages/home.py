@@ -16,7 +16,7 @@ GOALS = (
         "Why a position has to be added: attention alone cannot tell one order from another.",
     ),
     ("multi_head_attention", "Why several heads look at once: each is free to follow a relationship of its own."),
-    ("transformer_block", "How residual connections, norms and a feed-forward layer are put together to a block."),
+    ("transformer_block", "How residual connections, norms and a feed-forward layer are put together into a block."),
 )
 
 page.start(

@@ -321,7 +321,8 @@ def what_heads_look_at(settings: Settings, shown: Shown) -> None:
     if not page.section("What each head looks at"):
         return
     st.markdown(
-        "Means over the query tokens. Entropy says how widely a head looks: 0 bits for all weight on one token. "
+        "Means over the query tokens; for the weight on the previous token, over those that have one. "
+        "Entropy says how widely a head looks: 0 bits for all weight on one token. "
         "The dashed line is a uniform head: one that gives the same weight to every token it may look at."
     )
     labels, found = shown.labels, shown.found
@@ -345,8 +346,8 @@ def parameters(settings: Settings, shown: Shown) -> None:
     d_model = shown.layer.x.shape[1]
     st.latex(rf"4 \cdot d_\text{{model}}^2 = 4 \cdot {d_model}^2 = {4 * d_model**2:,}".replace(",", r"\,"))
     st.markdown(
-        "Parameters are the numbers in the matrices, which training sets. In the usual form W_Q, W_K, W_V and W_O are "
-        "square and without biases. More heads cut them into thinner slices."
+        "Parameters are the numbers in the matrices, which training sets. In the original paper W_Q, W_K, W_V and W_O "
+        "are square and without biases; many libraries add biases. More heads cut them into thinner slices."
     )
     square = np.zeros((d_model, d_model))
     st.dataframe(

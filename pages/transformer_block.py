@@ -261,8 +261,8 @@ def way_back(settings: Settings, shown: Shown) -> None:
         return
     st.markdown(
         "Training asks of every parameter: how does the loss, which says how wrong the model is, change with it? The "
-        "answer is its gradient. It is worked out backwards, from the output to block 1. Where it vanishes, a block no "
-        "longer told what to change."
+        "answer is its gradient. It is worked out backwards, from the output to block 1. Where it vanishes, a block is "
+        "no longer told what to change."
     )
     if settings.blocks == 1:
         st.markdown("With one block there is no way to follow. Choose two or more *Stacked blocks*.")

@@ -39,7 +39,7 @@ EXPERIMENTS = {
             "Does attention's weight go down with the distance too?",
         ),
         Experiment(
-            "A memory that explodes?",
+            "A large gain",
             {"sentence": "", "seq_len": 64, "d_model": 128, "gain": 2.5},
             "Going back from the last token, does the reach fade or grow? Try other seeds: *New weights*.",
         ),
@@ -104,7 +104,8 @@ EXPERIMENTS = {
         Experiment(
             "Heads with a job",
             {"heads_from": "built by hand", "sentence": "", "seq_len": 11, "d_model": 32, "off": ()},
-            "One head looks at the previous token, one at the first token, one at the same word. Which is which?",
+            "Three heads, three jobs. Now type a sentence in which no word comes twice: "
+            "what is left for the head *same word* to find?",
         ),
         Experiment(
             "One of them off",

@@ -27,6 +27,7 @@ def test_every_page_but_home_offers_three_to_five() -> None:
     for experiments in EXPERIMENTS.values():
         assert 3 <= len(experiments) <= 5
         assert len({each.name for each in experiments}) == len(experiments)
+        assert all(each.name[-1].isalnum() for each in experiments)  # a full stop follows it
 
 
 @pytest.mark.parametrize("page", EXPERIMENTS)
