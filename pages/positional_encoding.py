@@ -279,7 +279,7 @@ def draw_slopes(settings: Settings) -> None:
         series = {name: (read.offsets, read.mean) for name, read in reads.items()}
         chart = figures.lines(series, x_title="key position − query position", y_title="bias", markers=False)
         page.figure(chart, key="by_offset", alt="The bias falls in a straight line to both sides of distance 0.")
-    page.findings(said.slopes(SLOPES))
+    page.findings(said.slopes(SLOPES), said.drawn_heads(settings.alibi_head))
 
 
 def draw_near_and_far(settings: Settings, shown: Shown) -> None:

@@ -84,6 +84,9 @@ def who_waits(settings: Settings, shown: Shown) -> None:
             else f"; beyond {recurrence_figures.LINKS_UP_TO} tokens only the lines from state to state are drawn."
         )
     )
+    st.markdown(
+        "$x_t$ is the row of token t, and $h_t$ the state after it: what the RNN has kept of all tokens so far."
+    )
     st.latex(
         rf"\begin{{gathered}} h_t = \tanh(x_t W_x + h_{{t-1}} W_h) \\"
         rf" W_x, W_h: {d_model} \times {d_model} \end{{gathered}}"
@@ -105,7 +108,8 @@ def what_it_costs(settings: Settings, shown: Shown) -> None:
     curves, crossings = recurrence.costs_by_length(LENGTHS[0], LENGTHS[-1], d_model), recurrence.crossings(d_model)
     findings = recurrence_words.cost_findings(shown.costs, crossings)
     st.markdown(
-        "Exact counts for the chosen length n and width d. Activation functions and biases are left out.\n"
+        "Exact counts for the chosen length n and width d. A multiply-add multiplies two numbers and adds the product "
+        "to a sum; the tanh, the softmax and biases are left out.\n"
         "- **Projections** take one token at a time and multiply its row with a matrix of d × d weights. The RNN has "
         "one, $x_t W_x$. Attention has four: they make the queries, the keys, the values and, last, the output.\n"
         "- **Mixing** brings tokens together. In the RNN that is $h_{t-1} W_h$, which carries on what was read before; "

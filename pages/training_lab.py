@@ -212,8 +212,8 @@ if page.section("How it learns"):
 # What each head looks at, in numbers
 if page.section("The weight of each head"):
     st.markdown(
-        f"The share of its weight on each kind of place, after step {step}: means over all letters of "
-        f"{training.EXAMPLES} sequences that are never trained on. "
+        f"The share of its weight on each kind of place, after step {step}: means over all letters that have such a "
+        f"place, in {training.EXAMPLES} sequences that are never trained on. "
         "A letter may be of two kinds, and then counts for both."
     )
     for name, run in by_name.items():

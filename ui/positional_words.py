@@ -201,6 +201,12 @@ def slopes(values: Array) -> str:
     )
 
 
+def drawn_heads(head: int) -> str:
+    """Which of ALiBi's eight heads have a line, and whether the chosen one is a line more."""
+    ends = "Drawn are head 1, the steepest, and head 8, the gentlest"
+    return f"{ends}; head {head} is one of them." if head in (1, 8) else f"{ends}, and between them head {head}."
+
+
 def same_words(count: int) -> str:
     """Where the new order changes nothing."""
     if count == 1:

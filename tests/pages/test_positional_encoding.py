@@ -75,6 +75,15 @@ def test_a_third_panel_is_drawn_or_it_is_said_why_not(scheme: str, d_model: int)
         assert (drawn, why_not) == (panels == 3, panels < 3)
 
 
+@pytest.mark.parametrize("head", [1, 4, 8])
+def test_the_lines_of_alibi_are_counted(head: int) -> None:
+    at = open_page(PAGE, scheme="alibi", alibi_head=str(head))
+    lines = [data["name"] for data in specs(at)["by_offset"]["data"]]
+    assert f"head {head}" in lines
+    assert (f"and between them head {head}." in texts(at)) == (len(lines) == 3)
+    assert (f"head {head} is one of them." in texts(at)) == (len(lines) == 2)
+
+
 def test_negative_numbers_have_a_minus_sign():
     found = positional.by_offset(np.array([[5.0, -2.434], [-2.434, 5.0]]))
     assert "With its neighbour: −2.43." in positional_words.near_and_far(found, "table", 2)[0]

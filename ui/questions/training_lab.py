@@ -34,7 +34,7 @@ def _wider(settings: Settings) -> Question:
             (round(then / now, 1),),
             f"From {now:,} to {then:,} parameters, which is {number(then / now)} times as many. Inside a layer, both "
             f"sides of each matrix are d_model wide, or four times that, so a layer goes from {in_now:,} to "
-            f"{in_then:,}; only embeddings, the output and the biases double.",
+            f"{in_then:,}; only embeddings, the output's weights and a layer's biases double.",
         )
 
     return Number(
