@@ -123,7 +123,7 @@ def off_finding(off: Sequence[int], labels: Sequence[str], ablation: Ablation, t
     return (
         f"{without}{most_of_all} at {largest_at(ablation.sizes, tokens)}: the change has length "
         f"{ablation.sizes[most]:.2f}. "
-        f"The output there had length {before:.2f} with all heads and has {after:.2f} now."
+        f"The output of token {token(tokens[most])} had length {before:.2f} with all heads and has {after:.2f} now."
     )
 
 

@@ -229,7 +229,9 @@ def learned_finding(shown: Snapshot, settings: Settings) -> str:
     said = [f"learned: {' and '.join(learned)}"] if learned else []
     said += [f"not learned: {' and '.join(missing)}"] if missing else []
     said = [f"At step {shown.step:,} {'; '.join(said)}."]
-    return " ".join([*said, f"A blind guess is right in {percent(1 / task.letters)}.", frequent_finding(settings)])
+    return " ".join(
+        [*said, f"A blind guess is right {percent(1 / task.letters)} of the time.", frequent_finding(settings)]
+    )
 
 
 def frequent_finding(settings: Settings) -> str:
@@ -334,7 +336,7 @@ WITHOUT_POSITIONS = {
     "reverse": "Without positional encoding the letters have no order: which one stands at the other end cannot be "
     "learned.",
     "induction": "Here each letter sees itself and those before it, which tells something of the order even without "
-    "positional encoding: two layers can then learn a part of this task. Try it.",
+    "positional encoding: two layers can then learn a part of this task.",
 }
 SIGNS_OF_EQUATIONS = (
     "x is what the last layer gives, one row for each letter of the sequence; p is the chance of each letter as an "

@@ -1,5 +1,6 @@
 """The page on multi-head attention, and the control that switches heads off."""
 
+import re
 from typing import Any
 from unittest.mock import Mock
 
@@ -188,7 +189,7 @@ def test_finding_of_the_switched_off_head() -> None:
     most = int(found.sizes.argmax())
     after = np.linalg.norm(found.output[most])
     assert f"Without head 2 the output changes most at token {most + 1}: " in shown
-    assert f"the change has length {found.sizes[most]:.2f}. The output there had length" in shown
+    assert f"the change has length {found.sizes[most]:.2f}. The output of token {most + 1} had length" in shown
     assert f"{found.full_sizes[most]:.2f} with all heads and has {after:.2f} now" in shown
 
 
@@ -416,3 +417,14 @@ def test_all_heads_wait_for_nothing_that_is_said_below_them(monkeypatch: pytest.
         "mean_of_heads": 1,
         "switch_off": 1,
     }
+
+
+def test_the_output_changes_most_at_all_tokens_that_are_named() -> None:
+    at = open_page(PAGE, heads_from="built by hand", seq_len="11", d_model="32", off="3")
+    found = re.search(r"the output changes most at tokens (\d+) “saw” and (\d+) “saw” alike", texts(at))
+    assert found is not None
+    layer = multi_head.built_heads(multi_head.example_sentence(11), 32, 0)
+    whole = multi_head.attend(layer, np.ones((11, 11), dtype=bool))
+    lengths = multi_head.switch_off(whole, layer.w_o, [True, True, False]).sizes
+    assert {int(found[1]) - 1, int(found[2]) - 1} == set(np.flatnonzero(np.isclose(lengths, lengths.max())).tolist())
+    assert f"The output of token {found[1]} “saw” had length" in texts(at)

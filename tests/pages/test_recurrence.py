@@ -88,6 +88,12 @@ def test_mixing_beside_the_rnn(n: int, said: str) -> None:
     assert f"costs {said} the whole RNN at n = {n} and d = 40." in finding
 
 
+def test_all_tokens_with_the_largest_weight_are_named() -> None:
+    reach, weights = np.array([0.1, 0.5, 1.0]), np.array([0.4, 0.2, 0.4])
+    said = recurrence_words.memory_findings(reach, weights, ["1 the", "2 cat", "3 the"])[1]
+    assert said.endswith("Its largest weight, 0.4, is for tokens 1 “the” and 3 “the” alike.")
+
+
 @pytest.mark.parametrize(("n", "d"), [(2, 4), (12, 8), (256, 128)])
 def test_projections_and_mixing_add_up_to_all(n: int, d: int) -> None:
     table = recurrence_words.cost_table(costs(n, d))

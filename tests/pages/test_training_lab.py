@@ -146,7 +146,9 @@ def test_the_default_run_says_which_head_does_what() -> None:
 
 def test_one_head_learns_one_question_and_the_page_says_so() -> None:
     at = press(open_page(PAGE, heads="1"), "train")
-    assert "At step 400 learned: “marked”; not learned: “previous”. A blind guess is right in 8.3 %." in texts(at)
+    assert "At step 400 learned: “marked”; not learned: “previous”. A blind guess is right 8.3 % of the time." in texts(
+        at
+    )
     assert "One head has one map for both questions." in texts(at)
     assert "One head has one map" not in texts(open_page(PAGE))
 
@@ -443,7 +445,7 @@ def test_weights_that_are_no_numbers_are_not_told() -> None:
 def test_learned_means_99_percent(accuracies: tuple[float, ...], said: str) -> None:
     snapshot = Snapshot(20, 1.0, accuracies, (), np.zeros(0), np.zeros(0))
     assert training_words.learned_finding(snapshot, Settings()) == (
-        f"{said}A blind guess is right in 8.3 %. {training_words.frequent_finding(Settings())}"
+        f"{said}A blind guess is right 8.3 % of the time. {training_words.frequent_finding(Settings())}"
     )
 
 
