@@ -6,12 +6,16 @@ from typing import Any, NamedTuple
 import streamlit as st
 
 from ui import controls
-from ui.control_kinds import Settings
-from ui.link import same
+from ui.control_kinds import Control, Settings
+from ui.link import resolve, same
+from ui.page_controls import CONTROLS
 
 
 class Experiment(NamedTuple):
-    """A button: its words, the controls that it sets by name, and what to look for once they are set (Markdown)."""
+    """A button: its words, the controls that it sets by name, and what to look for once they are set (Markdown).
+
+    All other controls of the page stand as in the lesson's example, and what to look for is true there.
+    """
 
     name: str
     sets: Mapping[str, Any]
@@ -119,7 +123,7 @@ EXPERIMENTS = {
         ),
         Experiment(
             "Heads that were trained",
-            {"heads_from": "trained", "model": "two questions at once", "off": ()},
+            {"heads_from": "trained", "model": "two questions at once", "example": 6, "off": ()},
             "Move *Marked letter*: which head follows it?",
         ),
     ),
@@ -171,12 +175,30 @@ EXPERIMENTS = {
 
 
 def _is_on(experiment: Experiment, settings: Settings) -> bool:
-    return all(same(settings.values.get(name), value) for name, value in experiment.sets.items())
+    """Whether the page stands as the experiment set it; beside that, other weights and other views are free."""
+    declared = _controls()
+    _, fixed = controls.chosen_on(controls.address()[0], declared)
+    meant = resolve(declared, {**experiment.sets, **fixed.values})
+    return all(
+        same(settings.values[control.name], meant.values[control.name])
+        for control in declared
+        if control.name in experiment.sets or not (control.in_page or control.name == "seed")
+    )
 
 
 def _set(experiment: Experiment) -> None:
+    """Start from the lesson's example: what other experiments left would make another experiment of this one."""
+    memory: controls.Memory = st.session_state["memory"]
+    for control in _controls():
+        if control.name not in controls.shown_as().fixed:
+            memory.chosen.pop(control.name, None)
     for name, value in experiment.sets.items():
         controls.choose(name, value)
+
+
+def _controls() -> list[Control]:
+    """Those of the page that is open."""
+    return [control for control in CONTROLS[controls.address()[0]] if isinstance(control, Control)]
 
 
 def offer() -> None:

@@ -238,3 +238,13 @@ def test_an_experiment_sets_the_sliders_and_the_picture_and_says_what_to_look_fo
     expect(visit.page.get_by_role("switch", name="Divide scores by √d_k")).not_to_be_checked()
     expect(visit.page.get_by_text("Read the bits at the right of the map.")).to_be_visible()
     assert link(visit) == {"d_model": "64", "weight_scale": "0.1", "scaling": "false"}
+
+    slider(visit, "Sequence length").press("ArrowRight")
+    visit.settle()
+    with redrawn(visit, "map"):
+        visit.page.get_by_role("button", name="Cold, then hot").click()  # starts from the lesson's example again
+    expect(slider(visit, "Model width d_model")).to_have_attribute("aria-valuetext", "6")
+    expect(slider(visit, "Sequence length")).to_have_attribute("aria-valuetext", "5")
+    expect(visit.page.get_by_role("switch", name="Divide scores by √d_k")).to_be_checked()
+    expect(visit.page.get_by_text("Read the bits at the right of the map.")).to_have_count(1)
+    assert link(visit) == {"temperature": "0.1"}
