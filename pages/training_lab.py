@@ -159,11 +159,11 @@ with st.container(horizontal=True, vertical_alignment="center"):
     )
     st.button("Pause", key="training_lab_pause", icon=":material/pause:", disabled=not going, on_click=rest)
     st.button(
-        f"{runs[0].every} steps",
+        "Next picture",
         key="training_lab_step",
         icon=":material/skip_next:",
         disabled=done or bool(going),
-        help="Trains so many steps, and waits",
+        help=f"Trains up to the next picture, and waits. Pictures are kept every {runs[0].every} steps.",
         on_click=go,
         args=(A_STEP, wanted),
     )
@@ -212,14 +212,14 @@ if page.section("How it learns"):
 # What each head looks at, in numbers
 if page.section("The weight of each head"):
     st.markdown(
-        f"The share of its weight on each kind of place, after step {step}: means over all letters that have such a "
-        f"place, in {training.EXAMPLES} sequences that are never trained on. "
+        "The share of its weight on each kind of place: means over all letters that have such a place, in "
+        f"{training.EXAMPLES} sequences that are never trained on. "
         "A letter may be of two kinds, and then counts for both."
     )
     for name, run in by_name.items():
-        if second:
-            st.text(training_words.capital(name))
-        readings = run.at(step).readings
+        shown = run.at(step)
+        st.text(f"{training_words.capital(name)}, after step {shown.step:,}")
+        readings = shown.readings
         if len(readings) <= 4:  # beyond, the table is easier to read
             for column, (label, share) in zip(
                 st.columns(len(readings)), training_words.top_shares(readings, run.settings), strict=True

@@ -236,6 +236,22 @@ def test_pause_stops_the_run_where_it_is_and_train_goes_on_from_there(monkeypatc
     np.testing.assert_array_equal(losses, np.array([each.loss for each in train(QUICK)], dtype=np.float32))
 
 
+def test_a_step_after_a_pause_between_two_pictures_does_what_its_button_says() -> None:
+    at = open_page(PAGE, beside="heads", **LINK)
+    run = next(iter(at.session_state["training_lab_runs"].values()))
+    run._take(next(each for each in run._progress if each.step == 1))
+    at.run()
+    assert "This setting: Paused after 1 of 100 steps." in texts(at)
+    said = button(at, "step")
+    assert (said.label, said.help) == (
+        "Next picture",
+        "Trains up to the next picture, and waits. Pictures are kept every 5 steps.",
+    )
+    press(at, "step")
+    assert "Paused after 5 of 100 steps." in texts(at)
+    assert "This setting: Paused" not in texts(at)  # the run beside it stands there too
+
+
 def test_an_interruption_gives_the_place_back(monkeypatch: pytest.MonkeyPatch) -> None:
     interrupt(open_page(PAGE, **LINK), monkeypatch)
     free = training_runs.places()
@@ -335,6 +351,9 @@ def test_another_second_run_leaves_the_first_as_it_is() -> None:
     at = press(open_page(PAGE, beside="norm", **LINK), "step")
     at.button_group(key="beside").set_value("encoding").run()
     assert [len(x) for x, _ in curves(at, "loss").values()] == [6, 1]
+    named = [text.value for text in at.text]
+    assert "This setting, after step 5" in named  # each run says at which step its weights stand
+    assert "No positions, after step 0" in named
     press(at, "train")
     assert [len(x) for x, _ in curves(at, "loss").values()] == [101, 101]
     assert list(curves(at, "loss")) == ["this setting", "no positions"]
