@@ -4,15 +4,16 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
+import pandas as pd
 import streamlit as st
 
 from core import attention, draws, positional
 from ui import controls, figures, page, positional_figures, positional_shares, predict
 from ui import positional_words as said
 from ui.control_kinds import Settings
+from ui.figure_tables import four_digits
 from ui.page_controls import ADDED, CONTROLS
 from ui.questions import positional_encoding as questions
-from ui.words import number
 
 LESSON_WORDS = ("dog", "bites", "man")
 SLOPES = positional.alibi_slopes(8)
@@ -404,14 +405,18 @@ def tables(settings: Settings, shown: Shown) -> dict[str, page.Table]:
         made[f"The {unit} by distance"] = frame(values, offsets, ["mean", "smallest", "largest"])
         made["Lengths"] = frame(np.stack([*shown.lengths.values()], axis=1), positions, [*shown.lengths])
     if shown.shuffles:
-        changes = np.stack([result.differences for result in shown.shuffles.values()], axis=1)
-        as_text = np.vectorize(number)(changes)  # a column of numbers would show rounding errors as 0
-        made["Largest change of each token's output"] = frame(as_text, shown.shuffled, [*shown.shuffles])
+        made["Largest change of each token's output"] = partial(changes, shown)
     if scheme in ADDED:
         shares, widths = named_shares(shown), [str(width) for width in shown.widths]
         made["Guessed positions"] = frame(shown.recovered.positions[:, None], positions, ["guessed"])
         made["Share right by width"] = frame(np.stack([*shares.values()]), [*shares], widths)
     return made
+
+
+def changes(shown: Shown) -> pd.DataFrame:
+    """The largest change of each token's output, case by case."""
+    columns = {name: result.differences for name, result in shown.shuffles.items()}
+    return four_digits(pd.DataFrame(columns, index=shown.shuffled))
 
 
 def arrays(settings: Settings, shown: Shown) -> dict[str, np.ndarray]:

@@ -12,6 +12,7 @@ import streamlit as st
 from core import attention, draws, recurrence
 from ui import controls, figures, page, predict, recurrence_figures, recurrence_words
 from ui.control_kinds import Settings
+from ui.figure_tables import four_digits
 from ui.page_controls import CONTROLS
 from ui.questions import recurrence as questions
 
@@ -223,11 +224,9 @@ def below(settings: Settings, shown: Shown) -> None:
 
 
 def reach_and_weights(shown: Shown) -> pd.DataFrame:
-    """What both remember, as text: a table cuts 1.2e-20 to 0."""
-    rows = [
-        (f"{norm:.6g}", f"{weight:.6g}") for norm, weight in zip(shown.memory.reach, shown.memory.weights, strict=True)
-    ]
-    return pd.DataFrame(rows, index=shown.names, columns=["norm of the Jacobian", "attention weight"])
+    """What both remember."""
+    columns = {"norm of the Jacobian": shown.memory.reach, "attention weight": shown.memory.weights}
+    return four_digits(pd.DataFrame(columns, index=shown.names))
 
 
 def arrays(shown: Shown) -> dict[str, np.ndarray]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from core import block
 from ui import figures
+from ui.figure_tables import four_digits
 from ui.words import power_of_ten
 
 Array = np.ndarray
@@ -469,18 +470,14 @@ def _powers_axis(values: Array) -> dict[str, Any]:
 
 
 def depth_table(depth: block.Depth) -> pd.DataFrame:
-    """Spread and alikeness after each block; the spread as text, for it may be far from 1."""
-    return pd.DataFrame({"spread": _digits(depth.spread), "alikeness": depth.alikeness})
+    """Spread and alikeness after each block; the spread may be far from 1."""
+    return four_digits(pd.DataFrame({"spread": depth.spread, "alikeness": depth.alikeness}))
 
 
 def gradient_table(lengths: Mapping[str, Array]) -> pd.DataFrame:
-    """The lengths of the gradient at the input of each block, as text."""
+    """The lengths of the gradient at the input of each block."""
     blocks = range(1, len(next(iter(lengths.values()))) + 1)
-    return pd.DataFrame({name: _digits(values) for name, values in lengths.items()}, index=blocks)
-
-
-def _digits(values: Array) -> list[str]:
-    return [f"{value:.4g}" for value in values]
+    return four_digits(pd.DataFrame(lengths, index=blocks))
 
 
 def tensor_table(tensors: Sequence[block.Tensor]) -> pa.Table:

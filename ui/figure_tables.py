@@ -25,6 +25,12 @@ def tables(figure: Figure) -> dict[str, pd.DataFrame]:
     return found
 
 
+def four_digits(frame: pd.DataFrame) -> pd.DataFrame:
+    """Have `page.table` show four digits of each number: where four decimals would make 0 of a small one."""
+    frame.attrs["format"] = "%.4g"
+    return frame
+
+
 def _matrix(trace: dict[str, Any]) -> pd.DataFrame:
     values = np.asarray(trace["z"], dtype=float)
     rows, columns = (trace.get(side, range(1, count + 1)) for side, count in zip("yx", values.shape, strict=True))

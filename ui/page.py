@@ -318,11 +318,15 @@ def random_weights(*, again: bool = False) -> None:
 
 
 def table(frame: pd.DataFrame | Table, alt: str) -> None:
-    """A table of numbers, four decimals each (text and whole numbers as they are), without scrolling up to 16 rows."""
+    """A table of numbers, four decimals each (text and whole numbers as they are), without scrolling up to 16 rows.
+
+    Four digits in place of decimals where the table asks for it: `figure_tables.four_digits`.
+    """
     frame = _made(frame)
+    numbers = st.column_config.NumberColumn(format=frame.attrs.get("format", "%.4f"))
     if frame.index.name is None:
         frame = frame.rename_axis("row")  # a screen reader says it
-    shown = {str(name): _FOUR_DECIMALS for name in frame.select_dtypes("floating").columns}
+    shown = {str(name): numbers for name in frame.select_dtypes("floating").columns}
     st.dataframe(frame, column_config=shown, height=_height(len(frame)), alt=alt)
 
 

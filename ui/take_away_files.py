@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+_LONGEST_NAME = 100  # characters, without ending
+
 _HTML = """<!doctype html>
 <html lang="en">
 <head>
@@ -31,9 +33,18 @@ p {{ overflow-wrap: anywhere; }}</style>
 
 
 def file_name(page: str, link: Mapping[str, str], what: str = "") -> str:
-    """A name for a file, without ending: page, what of it, and the settings that differ from the page's own."""
-    parts = [page, what, *(f"{name}-{value}" for name, value in link.items())]
-    return re.sub(r"[^\w.+-]+", "-", "_".join(part for part in parts if part))[:100].rstrip("-_.")
+    """A name for a file, without ending: page, what of it, and the settings that differ from the page's own.
+
+    A setting that finds no room is left out whole: half of its value would be another value.
+    """
+    made = _plain(f"{page}_{what}" if what else page)
+    for setting in (_plain(f"{name}-{value}") for name, value in link.items()):
+        made += f"_{setting}" if len(made) + 1 + len(setting) <= _LONGEST_NAME else ""
+    return made
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^\w.+-]+", "-", text).rstrip("-_.")
 
 
 def url(base: str, link: Mapping[str, str]) -> str:

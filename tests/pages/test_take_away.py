@@ -1,12 +1,15 @@
 """What a page gives away: the expander, and the files made of arrays, tables, figures and settings."""
 
+import csv
 import io
+from collections.abc import Callable
 from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.charts import open_page, specs
@@ -87,6 +90,24 @@ def test_a_table_keeps_its_names_and_all_its_digits() -> None:
     np.testing.assert_array_equal(read.to_numpy(), frame.to_numpy())
 
 
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_what_is_a_number_on_the_page_is_a_number_in_full_precision_in_its_file(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved: dict[str, Callable[[], bytes]] = {}
+    monkeypatch.setattr(st, "download_button", lambda label, data, *_, **__: saved.update({label: data}))
+    opened(name, blocks="24", norm="false", seq_len="24", gain="0.3")
+
+    tables = {label: make().decode("utf-8-sig") for label, make in saved.items() if label.endswith("(.csv)")}
+    assert tables
+    for label, text in tables.items():
+        _, *rows = csv.reader(io.StringIO(text), quoting=csv.QUOTE_NONNUMERIC)  # what is not quoted is a number
+        numbers = np.array([row[1:] for row in rows])
+        assert numbers.dtype == float, label
+        if label != "Guessed positions (.csv)":
+            assert (numbers != [[float(f"{number:.6g}") for number in row] for row in numbers]).any(), label
+
+
 def test_a_figure_is_one_page_in_which_words_stay_words() -> None:
     chart = go.Figure(go.Bar(x=["</script><script>alert(1)</script>"], y=[1]))
 
@@ -105,10 +126,18 @@ def test_names_of_files_say_page_and_settings() -> None:
     assert files.file_name("self_attention", {"seq_len": "7", "temperature": "0.5"}, "map") == (
         "self_attention_map_seq_len-7_temperature-0.5"
     )
-    odd = files.file_name("home", {"sentence": "../a b\\c\0:" + "x" * 500})
-    assert odd.startswith("home_sentence-..-a-b-c-x")
-    assert len(odd) <= 100
+    odd = files.file_name("home", {"sentence": "../a b\\c\0:x"})
+    assert odd == "home_sentence-..-a-b-c-x"
     assert not set(odd) & set('/\\:*?"<>|\0 ')
+
+
+def test_a_setting_that_finds_no_room_in_the_name_is_left_out_whole() -> None:
+    link = {f"setting_{place}": "12345" for place in range(20)} | {"sentence": "x" * 500, "blocks": "24"}
+    name = files.file_name("transformer_block", link, "Length of the gradient at the input of each block")
+    assert 80 < len(name) <= 100
+    assert name.startswith("transformer_block_Length-of-the-gradient-at-the-input-of-each-block_setting_0-12345")
+    assert all(f"_setting_{place}-12345" in name or f"setting_{place}" not in name for place in range(20))
+    assert files.file_name("home", {"sentence": "x" * 500, "seed": "3"}) == "home_seed-3"
 
 
 def test_the_link_holds_the_settings() -> None:
