@@ -6,10 +6,9 @@ import streamlit as st
 
 from ui import controls, handout, navigation, page
 from ui import take_away_files as files
-from ui.control_kinds import Control
 from ui.handout import Handout
-from ui.link import write_link
-from ui.page_controls import CONTROLS
+from ui.link import shown_link
+from ui.page_controls import CONTROLS, declared
 
 page.start(
     "hand_out",
@@ -22,11 +21,11 @@ page.settings_in_print(settings)
 st.header("1. The page and its settings")
 settings.draw("page")
 entry = next(entry for entry in navigation.ENTRIES if entry.title == settings.page)
-declared = [control for control in CONTROLS[entry.name] if isinstance(control, Control)]
-wanted, fixed = controls.chosen_on(entry.name, declared)
+its_controls = declared(entry.name)
+shown, fixed = controls.chosen_on(entry.name, its_controls)
 st.markdown("The link brings these settings along. They are as you left them on the page; change them there.")
 st.page_link(navigation.page_of(entry), label=f"Set them on the page {entry.title}", icon=entry.icon)
-offered = {control.name: control for control in declared if control.drawn(wanted)}
+offered = {control.name: control for control in its_controls if control.drawn(shown)}
 
 
 def several(label: str, names: Sequence[str], before: Sequence[str]) -> list[str]:
@@ -58,12 +57,12 @@ questions = st.toggle("With the questions of “Predict, then see”", value=Tru
 
 st.header("What the class sees")
 said = {name: " (locked)" if name in locked else "" for name in offered if name not in hidden}
-st.text("\n".join(f"{offered[name].told(wanted)}{note}" for name, note in said.items()) or "All controls are hidden.")
+st.text("\n".join(f"{offered[name].told(shown)}{note}" for name, note in said.items()) or "All controls are hidden.")
 
 st.header("The link")
-shown = Handout(int(presented), questions, tuple(locked), tuple(hidden))
+opened = Handout(int(presented), questions, tuple(locked), tuple(hidden))
 base = (st.context.url or "").split("?")[0].removesuffix("/hand_out")
-address = files.url(f"{base}/{entry.name}", write_link(declared, wanted) | handout.write(shown))
+address = files.url(f"{base}/{entry.name}", shown_link(its_controls, shown) | handout.write(opened))
 st.code(address, language=None, wrap_lines=True)
 st.caption("The sign at its right end copies it.")
 st.link_button("Open it in a new tab", address, icon=":material/open_in_new:")

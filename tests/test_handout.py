@@ -1,13 +1,17 @@
 """What a link says beside the settings: presenting, and what of the controls is locked or hidden."""
 
+import random
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.asking import random_settings, random_value
 from tests.pages.charts import cells, control, open_page, specs, texts
 from ui.handout import Handout, read, write
-from ui.page_controls import STAGES
+from ui.link import read_link, resolve, shown_link
+from ui.page_controls import CONTROLS, STAGES, declared
 
 NAMES = ("d_model", "seed", "temperature")
 
@@ -230,6 +234,37 @@ def test_a_link_that_is_handed_out_opens_as_it_says() -> None:
     opened = open_page("self_attention", **link)
     assert dict(opened.query_params) == link
     assert not {"d_model", "sentence", "seed"} & names_of_widgets(opened)
+
+
+def test_a_link_that_is_given_away_holds_what_is_shown() -> None:
+    at = open_page("transformer_block", heads="4", d_model="20")
+    at.slider(key="d_model").set_value(18).run()
+    assert "4 heads do not divide d_model 18: showing 3." in texts(at)
+    assert at.query_params["heads"] == "4"  # the page itself remembers what was chosen
+    at.session_state["take_away"] = True
+    at.run()
+    assert dict(parse_qsl(urlsplit(at.code[0].value).query)) == {"heads": "3", "d_model": "18"}
+    assert "transformer_block_diagram_d_model-18_heads-3" in at.get("plotly_chart")[0].proto.config
+    at.switch_page("pages/hand_out.py")
+    at.query_params["page"] = "Transformer block"
+    at.run()
+    link = dict(parse_qsl(urlsplit(at.code[0].value).query))
+    assert link == {"heads": "3", "d_model": "18"}
+    assert "showing" not in texts(open_page("transformer_block", **link))
+
+
+@pytest.mark.parametrize("page", CONTROLS)
+def test_whatever_was_chosen_a_link_that_is_given_away_opens_without_a_complaint(page: str) -> None:
+    controls, rng = declared(page), random.Random(page)
+    for _ in range(50):
+        chosen: dict[str, Any] = {}
+        for each in controls:  # legal when it was chosen, before another one moved on
+            chosen[each.name] = random_value(each, rng, random_settings(page, rng))
+        shown = resolve(controls, chosen)
+        link = {name: [text] for name, text in shown_link(controls, shown).items()}
+        opened, notes = read_link(controls, link, {})
+        assert notes == []
+        assert resolve(controls, opened).values == shown.values
 
 
 def test_what_is_locked_cannot_be_hidden_too_and_the_teachers_own_page_is_free() -> None:

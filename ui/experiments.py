@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import streamlit as st
 
 from ui import controls
-from ui.control_kinds import Control, Settings
+from ui.control_kinds import Settings
 from ui.link import resolve, same
-from ui.page_controls import CONTROLS
+from ui.page_controls import declared
 
 
 class Experiment(NamedTuple):
@@ -176,12 +176,12 @@ EXPERIMENTS = {
 
 def _is_on(experiment: Experiment, settings: Settings) -> bool:
     """Whether the page stands as the experiment set it; beside that, other weights and other views are free."""
-    declared = _controls()
-    _, fixed = controls.chosen_on(controls.address()[0], declared)
-    meant = resolve(declared, {**experiment.sets, **fixed.values})
+    page, _ = controls.address()
+    _, fixed = controls.chosen_on(page, declared(page))
+    meant = resolve(declared(page), {**experiment.sets, **fixed.values})
     return all(
         same(settings.values[control.name], meant.values[control.name])
-        for control in declared
+        for control in declared(page)
         if control.name in experiment.sets or not (control.in_page or control.name == "seed")
     )
 
@@ -189,16 +189,11 @@ def _is_on(experiment: Experiment, settings: Settings) -> bool:
 def _set(experiment: Experiment) -> None:
     """Start from the lesson's example: what other experiments left would make another experiment of this one."""
     memory: controls.Memory = st.session_state["memory"]
-    for control in _controls():
+    for control in declared(controls.address()[0]):
         if control.name not in controls.shown_as().fixed:
             memory.chosen.pop(control.name, None)
     for name, value in experiment.sets.items():
         controls.choose(name, value)
-
-
-def _controls() -> list[Control]:
-    """Those of the page that is open."""
-    return [control for control in CONTROLS[controls.address()[0]] if isinstance(control, Control)]
 
 
 def offer() -> None:

@@ -67,6 +67,11 @@ def write_link(controls: Iterable[Control], settings: Settings) -> dict[str, str
     return link
 
 
+def shown_link(controls: Sequence[Control], settings: Settings) -> dict[str, str]:
+    """The link of what is shown, to be given away: whoever opens it finds nothing that has to be corrected."""
+    return write_link(controls, resolve(controls, settings.values))
+
+
 def same(a: Any, b: Any) -> bool:
     """Whether two values of a control are the same."""
     if isinstance(a, float) and isinstance(b, float):

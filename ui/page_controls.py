@@ -251,3 +251,8 @@ CONTROLS: dict[str, list[Control | str]] = {
     "home": [controls.sentence(in_page=True)],
     "hand_out": [controls.option("page", "Page", _CLASS_PAGES, default=_CLASS_PAGES[1], in_page=True)],
 }
+
+
+def declared(page: str) -> list[Control]:
+    """The controls of a page, without the headings among them."""
+    return [control for control in CONTROLS[page] if isinstance(control, Control)]
