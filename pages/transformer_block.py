@@ -217,17 +217,7 @@ def every_tensor(settings: Settings, shown: Shown) -> None:
     """The table of tensors."""
     if page.section("Every tensor of one block"):
         tensors = block.tensors(settings.n_tokens, settings.d_model, settings.d_ff, shown.kind)
-        st.dataframe(
-            block_figures.tensor_table(tensors),
-            hide_index=True,
-            height="content",
-            column_config={
-                "shape": st.column_config.Column(width="small"),
-                "parameters": st.column_config.NumberColumn(format="localized", width="small"),
-                "multiply-adds": st.column_config.NumberColumn(format="localized", width="small"),
-            },
-            alt="Every tensor with its shape, parameters and multiply-adds",
-        )
+        st.table(block_figures.tensor_table(tensors).style.format(thousands=","), hide_index=True)  # long lines break
 
 
 def block_upon_block(settings: Settings, shown: Shown) -> None:

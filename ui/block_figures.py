@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
 from core import block
 from ui import figures
@@ -480,7 +479,7 @@ def gradient_table(lengths: Mapping[str, Array]) -> pd.DataFrame:
     return four_digits(pd.DataFrame(lengths, index=blocks))
 
 
-def tensor_table(tensors: Sequence[block.Tensor]) -> pa.Table:
+def tensor_table(tensors: Sequence[block.Tensor]) -> pd.DataFrame:
     """The table of tensors, with the totals below."""
     parameters = [tensor.parameters for tensor in tensors]
     multiply_adds = [tensor.multiply_adds for tensor in tensors]
@@ -491,7 +490,7 @@ def tensor_table(tensors: Sequence[block.Tensor]) -> pa.Table:
         "multiply-adds": [*multiply_adds, sum(multiply_adds)],
         "made by": [*(tensor.made_by for tensor in tensors), ""],
     }
-    return pa.table(columns)  # by way of pandas a few rows take five times as long
+    return pd.DataFrame(columns)
 
 
 def _times(shape: Sequence[int]) -> str:
