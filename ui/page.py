@@ -37,6 +37,9 @@ _STYLE = """<style>
     .js-plotly-plot .heatmap-label text { font-size: 10px !important; }
     .js-plotly-plot .textpoint text { font-size: 12px !important; }
 }
+@media (hover: none) { /* Where nothing hovers, a table's toolbar always shows: above it, not on the text there. */
+    [data-testid="stElementContainer"]:has([data-testid="stDataFrame"]) { margin-top: 2rem; }
+}
 [data-testid="stMainBlockContainer"] { max-width: 1180px; }
 [data-testid="stLayoutWrapper"]:has(> .st-key-page_keys), [class*="st-key-wire"] { display: none; }
 @media screen { [data-testid="stLayoutWrapper"]:has(> .st-key-settings_in_print) { display: none; } }

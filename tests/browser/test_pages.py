@@ -8,9 +8,10 @@ from urllib.parse import parse_qsl
 import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import BrowserContext, expect
+from playwright.sync_api import Browser, BrowserContext, expect
 
 from core.tokens import tokenize
+from tests.browser import harness
 from tests.browser.conftest import OpenTab
 from tests.browser.harness import TOO_WIDE, Scheme, Visit
 from tests.browser.reading import CONCEPTS, charts, go_to, link, quiet_tab, redrawn, slider, wait_until
@@ -40,6 +41,15 @@ TITLES_AMONG_LABELS = """() => [...document.querySelectorAll('.js-plotly-plot')]
 """
 
 
+# Text that a table's toolbar stands on.
+UNDER_A_TOOLBAR = """() => [...document.querySelectorAll('[data-testid=stElementToolbar]')].flatMap(toolbar => {
+    const bar = toolbar.firstElementChild.getBoundingClientRect();
+    return [...document.querySelectorAll('[data-testid=stMain] :is(p, h2, [data-testid=stText])')].filter(text => {
+        const box = text.getBoundingClientRect();
+        return box.bottom > bar.top && box.top < bar.bottom && box.right > bar.left && box.left < bar.right;
+    }).map(text => text.textContent);
+})
+"""
 FITS = f"() => Object.keys(({TOO_WIDE})()).length === 0"
 
 
@@ -105,6 +115,15 @@ def test_labels_stand_out_and_nothing_is_too_wide(color_scheme: Scheme, opened: 
     if opened.page.get_by_test_id("stPlotlyChart").count():
         assert {"xtitle", "ytitle"} <= {kind for _, _, kind in texts}
     assert [(text, colour) for text, colour, _ in texts if contrast(colour, background) < 4.5] == []
+
+
+@pytest.mark.parametrize("name", ["self_attention", "multi_head_attention", "training_lab"])
+def test_on_a_phone_no_toolbar_of_a_table_covers_what_stands_above_it(name: str, browser: Browser, server: str) -> None:
+    visit = harness.visit(browser, f"{server}/{name}", "light", 390, 844, has_touch=True, is_mobile=True)
+    toolbars = visit.page.get_by_test_id("stElementToolbar")
+    assert toolbars.count() == visit.page.get_by_test_id("stDataFrame").count() > 0
+    assert visit.page.evaluate(UNDER_A_TOOLBAR) == []
+    visit.page.context.close()
 
 
 # As much as fits into a link: 64 tokens, the first of them longer than a phone is wide.
