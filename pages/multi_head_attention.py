@@ -294,6 +294,7 @@ def heads_off(settings: Settings, shown: Shown) -> None:
         y_title="token",
         unit="change",
         kind=figures.SIGNED,
+        share=5 / 8,
     )
     left, right = st.columns([5, 3])
     with left:

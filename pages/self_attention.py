@@ -125,15 +125,18 @@ def draw_stage(stage: str, settings: Settings, shown: Shown) -> None:
     divisor = (rf"\sqrt{{{d_model}}}" if settings.scaling else "1") + (
         f" \\cdot {settings.temperature:g}" if settings.temperature != 1 else ""
     )
+    # Where they are presented, pictures stand one below the other.
+    half, third = (1.0, 1.0) if page.presenting() else (1 / 2, 1 / 3)
     map_of = partial(figures.heatmap, x=keys, y=queries, x_title=shown.key_title, y_title="query token")
     rows_of = partial(figures.heatmap, x=dimensions, x_title="dimension", unit="value", kind=figures.SIGNED)
     match stage:
         case "inputs":
             text, latex = "One row of numbers per token.", rf"X: {n} \times {d_model}"
-            charts = {"X": rows_of(x, y=queries, y_title="token")}
+            share = half if settings.cross else 1
+            charts = {"X": rows_of(x, y=queries, y_title="token", share=share)}
             if settings.cross:
                 latex += rf" \qquad S: {m} \times {d_model}"
-                charts["S"] = rows_of(source, y=keys, y_title="token (second sequence)")
+                charts["S"] = rows_of(source, y=keys, y_title="token (second sequence)", share=share)
         case "projections":
             text = (
                 "Each token seen in three ways: its query is what it asks for, its key is what it can be found by, "
@@ -144,7 +147,7 @@ def draw_stage(stage: str, settings: Settings, shown: Shown) -> None:
                 rf" V = {second} W_V: {m} \times {d_model} \end{{gathered}}"
             )
             limit = figures.colour_limit((result.queries, result.keys, result.values), figures.SIGNED)
-            narrow = partial(rows_of, limit=limit, decimals=1, text_up_to=6)
+            narrow = partial(rows_of, limit=limit, decimals=1, share=third)
             charts = {
                 "Q": narrow(result.queries, y=queries, y_title="queries"),
                 "K": narrow(result.keys, y=keys, y_title="keys"),

@@ -20,6 +20,8 @@ CELL_TEXT_UP_TO = 12  # numbers in the cells up to so many columns and rows, on 
 _MAX_TICKS = 16
 _LABEL_LENGTH, _NAME_LENGTH = 10, 40
 TICK_FONT, TITLE_FONT = 15, 17
+_SMALLEST_NUMBER = 12  # pixels: smaller ones are left to the hover
+_PAGE_WIDTH, _RIGHT_OF_IT = 790, 20  # pixels that a figure has on a screen of 1,280, and what it leaves at its right
 _ROW_HEIGHT = 44
 BAR_ABOVE = 94  # pixels that a colour bar above the map takes
 _LETTER = 9  # pixels that a letter of a tick label takes
@@ -118,11 +120,11 @@ def heatmap(
     limit: float | None = None,
     height: int | None = None,
     decimals: int = 2,
-    text_up_to: int = CELL_TEXT_UP_TO,
+    share: float = 1,
 ) -> Figure:
     """One matrix as coloured cells, row 0 at the top. Args: values (rows, columns); x, y the columns' and rows' names.
 
-    limit: the colour scale ends there; `colour_limit` where None.
+    limit: the colour scale ends there; `colour_limit` where None. share: of the page's width that the figure has.
     """
     return heatmap_grid(
         {"": values},
@@ -135,7 +137,7 @@ def heatmap(
         limit=limit,
         height=height,
         decimals=decimals,
-        text_up_to=text_up_to,
+        share=share,
     )
 
 
@@ -153,11 +155,13 @@ def heatmap_grid(
     height: int | None = None,
     decimals: int = 2,
     text_up_to: int | None = None,
+    share: float = 1,
 ) -> Figure:
     """Matrices side by side in one figure with one colour scale. The keys of `maps` are the titles.
 
     x, y: names of columns and rows, the same for all maps or by title. text_up_to: numbers stand in the cells of maps
-    with so many columns and rows at most; by default in a single map's, up to 12.
+    with so many columns and rows at most, where they fit; by default in a single map's, up to 12. share: of the page's
+    width that the figure has.
     """
     rows = -(-len(maps) // columns)
     text_up_to = (CELL_TEXT_UP_TO if len(maps) == 1 else 0) if text_up_to is None else text_up_to
@@ -174,8 +178,6 @@ def heatmap_grid(
             _cells(values, names, row_names, x_title, y_title, title, decimals)
             | dict(xaxis=f"x{number}", yaxis=f"y{number}")
         )
-        if max(values.shape) > text_up_to:
-            data[-1].pop("texttemplate")
         layout[f"xaxis{number}"] = _ticks(names, most=_MAX_TICKS // min(columns, 4)) | dict(
             domain=[left, right], anchor=f"y{number}", title=_title(x_title if row == rows - 1 else "")
         )
@@ -187,6 +189,14 @@ def heatmap_grid(
         )
         if len(maps) > 1:
             layout["annotations"].append(_heading(title, (left + right) / 2, top))
+    across = share * _PAGE_WIDTH - _room_at_the_left(layout) - _RIGHT_OF_IT
+    for trace, values in zip(data, maps.values(), strict=True):
+        left, right = layout[trace["xaxis"].replace("x", "xaxis")]["domain"]
+        size = _number_size(values, decimals, across * (right - left) / values.shape[1])
+        if max(values.shape) <= text_up_to and size >= _SMALLEST_NUMBER:
+            trace["textfont"] = dict(size=size)
+        else:
+            trace.pop("texttemplate")
     layout["coloraxis"] = _colours(kind, limit or colour_limit(maps.values(), kind), unit)
     if len(maps) > 1:
         layout["coloraxis"]["colorbar"]["ypad"] = 34  # room for the headings
@@ -194,6 +204,12 @@ def heatmap_grid(
     top_margin = BAR_ABOVE + (48 if len(maps) > 1 else 0)
     height = height or top_margin + _TITLE_BELOW + max(160, min(480, _ROW_HEIGHT * tallest)) * rows
     return finish(dict(data=data, layout=layout), height, top=top_margin)
+
+
+def _number_size(values: Array, decimals: int, cell: float) -> int:
+    """The size of type in which each of the numbers fits into a cell so many pixels wide, as usual at most."""
+    widest = max(0.5 * len(f"{value:.{decimals}f}") - 0.25 for value in values.ravel().tolist())  # the point is narrow
+    return min(TICK_FONT, int((cell - 5) / widest))
 
 
 def attention_map(

@@ -74,7 +74,15 @@ def pairs(values: Array, *, x_title: str, y_title: str, unit: str) -> figures.Fi
     """A signed number for every pair of positions, (n, n), on half a page."""
     names = [str(position) for position in range(len(values))]
     figure = figures.heatmap(
-        values, x=names, y=names, x_title=x_title, y_title=y_title, unit=unit, kind=figures.SIGNED, height=420
+        values,
+        x=names,
+        y=names,
+        x_title=x_title,
+        y_title=y_title,
+        unit=unit,
+        kind=figures.SIGNED,
+        height=420,
+        share=1 / 2,
     )
     return figures.few_ticks(figure, names)
 

@@ -41,6 +41,13 @@ TITLES_AMONG_LABELS = """() => [...document.querySelectorAll('.js-plotly-plot')]
 """
 
 
+# Numbers of a map that run into another one.
+COLLIDING_NUMBERS = """() => [...document.querySelectorAll('.js-plotly-plot')].flatMap(chart => {
+    const numbers = [...chart.querySelectorAll('.heatmap-label text')].map(text => text.getBoundingClientRect());
+    return numbers.filter((one, place) => numbers.some((other, elsewhere) => place !== elsewhere &&
+        one.left < other.right && other.left < one.right && one.top < other.bottom && other.top < one.bottom));
+}).length
+"""
 # Text that a table's toolbar stands on.
 UNDER_A_TOOLBAR = """() => [...document.querySelectorAll('[data-testid=stElementToolbar]')].flatMap(toolbar => {
     const bar = toolbar.firstElementChild.getBoundingClientRect();
@@ -115,6 +122,22 @@ def test_labels_stand_out_and_nothing_is_too_wide(color_scheme: Scheme, opened: 
     if opened.page.get_by_test_id("stPlotlyChart").count():
         assert {"xtitle", "ytitle"} <= {kind for _, _, kind in texts}
     assert [(text, colour) for text, colour, _ in texts if contrast(colour, background) < 4.5] == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/self_attention?cross=true&sentence=the+cat+saw+the+dog&source=die+Katze+sah+den+Hund+gern&stage=all",
+        "/self_attention?stage=projections",
+        "/self_attention?d_model=12&seq_len=12&cross=true&source_len=12",
+        "/positional_encoding?seq_len=12&d_model=12",
+        "/multi_head_attention?d_model=12&seq_len=12&off=1&sentence=" + "+incomprehensible" * 12,
+    ],
+)
+def test_numbers_of_a_map_do_not_run_into_each_other(path: str, open_tab: OpenTab) -> None:
+    visit = open_tab(path)
+    assert visit.page.locator(".heatmap-label text").count() > 0
+    assert visit.page.evaluate(COLLIDING_NUMBERS) == 0
 
 
 @pytest.mark.parametrize("name", ["self_attention", "multi_head_attention", "training_lab"])
