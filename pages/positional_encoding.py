@@ -319,6 +319,8 @@ def draw_shuffle(settings: Settings, shown: Shown) -> None:
         return
     if settings.scheme != "none":
         settings.draw("causal")
+    maps = [each for result in shown.shuffles.values() for each in (result.before, result.after, result.change)]
+    limit = figures.colour_limit(maps, figures.SIGNED)  # one for all: the cases are compared with each other
     backwards = positional.changes_nothing(rows, shown.order[::-1])
     for place, (column, (name, result)) in enumerate(
         zip(page.columns(len(shown.shuffles)), shown.shuffles.items(), strict=True)
@@ -327,7 +329,7 @@ def draw_shuffle(settings: Settings, shown: Shown) -> None:
         finding = said.moved(result, shown.shuffled, mirrored_alibi=mirrored)
         with column:
             st.markdown(f"**{name}**")
-            chart = positional_figures.outputs(result, names, shown.shuffled)
+            chart = positional_figures.outputs(result, names, shown.shuffled, limit)
             page.figure(chart, key=f"shuffle_{place}", alt=f"{name}: outputs before and after. {finding}")
             page.findings(finding)
     page.random_weights()

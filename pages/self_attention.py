@@ -132,11 +132,15 @@ def draw_stage(stage: str, settings: Settings, shown: Shown) -> None:
     match stage:
         case "inputs":
             text, latex = "One row of numbers per token.", rf"X: {n} \times {d_model}"
-            share = half if settings.cross else 1
-            charts = {"X": rows_of(x, y=queries, y_title="token", share=share)}
+            one_of = partial(
+                rows_of,
+                limit=figures.colour_limit((x, source), figures.SIGNED),
+                share=half if settings.cross else 1,
+            )
+            charts = {"X": one_of(x, y=queries, y_title="token")}
             if settings.cross:
                 latex += rf" \qquad S: {m} \times {d_model}"
-                charts["S"] = rows_of(source, y=keys, y_title="token (second sequence)", share=share)
+                charts["S"] = one_of(source, y=keys, y_title="token (second sequence)")
         case "projections":
             text = (
                 "Each token seen in three ways: its query is what it asks for, its key is what it can be found by, "

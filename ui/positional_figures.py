@@ -93,10 +93,12 @@ def slopes(values: Array, chosen: int) -> figures.Figure:
     return figures.bars(values, names, x_title="head", y_title="slope", highlight=chosen, decimals=3, height=380)
 
 
-def outputs(result: Shuffle, names: Sequence[str], shuffled: Sequence[str]) -> figures.Figure:
-    """Outputs before and after the shuffle, and the difference token by token. Row = token."""
+def outputs(result: Shuffle, names: Sequence[str], shuffled: Sequence[str], limit: float) -> figures.Figure:
+    """Outputs before and after the shuffle, and the difference token by token. Row = token.
+
+    limit: the colour scale ends there.
+    """
     maps = {"before": result.before, "after": result.after, "difference": result.change}
-    limit = figures.colour_limit(maps.values(), figures.SIGNED)
     n, d_model = result.before.shape
     panel = max(80, min(300, 24 * n))
     room = [panel, _GAP, panel, _GAP, panel]  # from top to bottom, in pixels

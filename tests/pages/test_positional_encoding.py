@@ -133,6 +133,9 @@ def test_the_shuffle_in_three_cases():
             np.testing.assert_allclose(cells(at, f"shuffle_{place}", number), values, atol=1e-6)
         assert names(at, f"shuffle_{place}", 0) == ["1 dog", "2 bites", "3 man"]
         assert names(at, f"shuffle_{place}", 1) == ["3 man", "2 bites", "1 dog"]
+    ends = [specs(at)[f"shuffle_{place}"]["layout"]["coloraxis"]["cmax"] for place in range(3)]
+    largest = max(float(np.abs(cells(at, f"shuffle_{p}", number)).max()) for p in range(3) for number in range(3))
+    np.testing.assert_allclose(ends, largest, rtol=1e-6)  # one scale: the cases are compared with each other
     assert "Each token has the same output in both orders." in case(at, 0)
     assert "rounding error" in case(at, 0) or "difference: 0." in case(at, 0)
     assert "changed with the order" in case(at, 1)

@@ -50,6 +50,13 @@ def test_next_and_previous_walk_the_stages_and_the_link_follows():
     assert "stage_X" in specs(at)
 
 
+def test_both_sequences_share_one_colour_scale() -> None:
+    at = open_page("self_attention", cross="true")
+    ends = [specs(at)[key]["layout"]["coloraxis"]["cmax"] for key in ("stage_X", "stage_S")]
+    largest = max(float(np.abs(cells(at, key)).max()) for key in ("stage_X", "stage_S"))
+    np.testing.assert_allclose(ends, largest, rtol=1e-6)
+
+
 def test_all_stages_at_once():
     at = open_page("self_attention", stage="all")
 
