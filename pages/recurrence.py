@@ -72,7 +72,7 @@ def who_waits(settings: Settings, shown: Shown) -> None:
     page.figure(
         recurrence_figures.dependencies(shown.names),
         key="dependencies",
-        alt=f"Sequential step against token. {' '.join(steps)}",
+        alt=f"Sequential step against token, for the RNN above and for attention below. {' '.join(steps)}",
     )
     page.findings(*steps)
     st.markdown(
@@ -80,10 +80,12 @@ def who_waits(settings: Settings, shown: Shown) -> None:
         "each other (in attention: scores, softmax, weighted sum), as many for a long sequence as for a short one. "
         "A line leads from what is needed to what is computed from it"
         + (
-            "."
+            ". Those to attention's last token stand out."
             if n <= recurrence_figures.LINKS_UP_TO
-            else f"; beyond {recurrence_figures.LINKS_UP_TO} tokens only the lines from state to state are drawn."
+            else f"; beyond {recurrence_figures.LINKS_UP_TO} tokens only the RNN's lines from state to state are drawn "
+            "and those to attention's last token. Each other token needs as many."
         )
+        + " Attention's step is drawn higher than those of the RNN, so that its lines can be seen." * (n > 1)
     )
     st.markdown(
         "$x_t$ is the row of token t, and $h_t$ the state after it: what the RNN has kept of all tokens so far."

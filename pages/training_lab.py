@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 
 import streamlit as st
@@ -237,7 +238,7 @@ page.notice(
     "Every switch can be tried beside the run as it is: choose what to change under *Beside it*, and train both.",
 )
 if not page.presenting():
-    page.numbers({"Loss and right answers": training_words.losses_table(by_name)})
+    page.numbers({"Loss and right answers": partial(training_words.losses_table, by_name)})
     page.source(training.train, training.loss_and_gradient, adam.step)
 page.foot("training_lab")
 

@@ -217,7 +217,7 @@ def every_tensor(settings: Settings, shown: Shown) -> None:
     """The table of tensors."""
     if page.section("Every tensor of one block"):
         tensors = block.tensors(settings.n_tokens, settings.d_model, settings.d_ff, shown.kind)
-        st.table(block_figures.tensor_table(tensors).style.format(thousands=","), hide_index=True)  # long lines break
+        st.table(block_figures.tensor_table(tensors), hide_index=True)  # long lines break
 
 
 def block_upon_block(settings: Settings, shown: Shown) -> None:

@@ -24,6 +24,7 @@ from typing import Any
 
 import streamlit as st
 from streamlit.errors import StreamlitAPIException
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from ui import handout, live_slider, navigation
 from ui.control_kinds import (
@@ -43,7 +44,7 @@ from ui.control_kinds import (
     plain,
 )
 from ui.handout import Handout
-from ui.link import read_link, resolve, same, write_link
+from ui.link import read_link, resolve, same, shown_link, write_link
 
 _TOKENS = (
     "It is split into tokens: words and punctuation marks. “The” and “the” are two different tokens. "
@@ -165,6 +166,7 @@ class Memory:
     handout: Handout = field(default_factory=Handout)  # how the page is shown
     fixed: dict[str, Fixed] = field(default_factory=dict)  # by page
     link: dict[str, str] = field(default_factory=dict)  # the clean link of this run
+    shown: dict[str, str] = field(default_factory=dict)  # the link of what it shows, to be given away
     written: dict[str, str] = field(default_factory=dict)  # the link that the browser was left with
     acted: bool = False  # a widget or button of the page asked for this run
     forgot: bool = False  # the reader went back to the lesson's example
@@ -281,7 +283,9 @@ def settings_now() -> Settings:
     memory = _memory()
     settings = memory.settings(memory.controls)
     settings.draw = lambda name: _draw_in_page(name, memory.controls, settings)
-    memory.link = write_link(memory.controls, settings) | handout.write(memory.handout)
+    link = write_link(memory.controls, settings)
+    memory.link = link | handout.write(memory.handout)
+    memory.shown = link if settings.wanted == settings.values else shown_link(memory.controls, settings)
     return settings
 
 
@@ -345,9 +349,9 @@ def more_is_due() -> bool:
 
 
 def address() -> tuple[str, dict[str, str]]:
-    """The page that is open, and its settings as its link spells them: what differs from the page's own, by name."""
+    """The page that is open, and what it shows as a link spells it: what differs from the page's own, by name."""
     memory = _memory()
-    return memory.page, {name: text for name, text in memory.link.items() if name not in handout.NAMES}
+    return memory.page, memory.shown
 
 
 def choose(name: str, value: Any) -> None:
@@ -355,6 +359,16 @@ def choose(name: str, value: Any) -> None:
     memory = _memory()
     memory.acted = True
     memory.chosen[name] = value
+
+
+def begin_anew(values: Mapping[str, Any]) -> None:
+    """Set the page's controls as the lesson has them, save for these values. From a button's callback."""
+    memory = _memory()
+    memory.acted = True
+    for control in memory.controls:
+        if control.name not in memory.handout.fixed:
+            memory.chosen.pop(control.name, None)
+    memory.chosen |= values
 
 
 def shown_as() -> Handout:
@@ -543,8 +557,8 @@ def _hear_history(controls: Sequence[Control]) -> None:
     memory = _memory()
     shown, _ = handout.read(_link(), (), Handout())
     memory.handout = replace(memory.handout, present=shown.present)
-    settings = memory.settings(controls)
-    names = [control.name for control in controls if control.drawn(settings)]
+    run = get_script_run_ctx()
+    names = [each.name for each in controls] if run and run.is_history_navigation else _unbound(controls)
     differ = {name for name in names if st.query_params.get(name) != memory.written.get(name)}
     if differ:
         kept = {name: value for name, value in memory.chosen.items() if name not in differ}
@@ -610,7 +624,7 @@ def _write_unbound(controls: Sequence[Control]) -> None:
                 st.query_params[name] = memory.link[name]
             else:
                 del st.query_params[name]
-    memory.written = st.query_params.to_dict()
+    memory.written = memory.link
 
 
 def _unbound(controls: Iterable[Control]) -> list[str]:

@@ -176,24 +176,21 @@ EXPERIMENTS = {
 
 def _is_on(experiment: Experiment, settings: Settings) -> bool:
     """Whether the page stands as the experiment set it; beside that, other weights and other views are free."""
-    page, _ = controls.address()
-    _, fixed = controls.chosen_on(page, declared(page))
-    meant = resolve(declared(page), {**experiment.sets, **fixed.values})
+    values, (page, _) = settings.values, controls.address()
+    fixed = {name: values[name] for name in controls.shown_as().fixed if name in values}
+    if not all(same(values.get(name), value) for name, value in experiment.sets.items() if name not in fixed):
+        return False
+    meant = resolve(declared(page), {**experiment.sets, **fixed}).values
     return all(
-        same(settings.values[control.name], meant.values[control.name])
+        same(values[control.name], meant[control.name])
         for control in declared(page)
-        if control.name in experiment.sets or not (control.in_page or control.name == "seed")
+        if not (control.in_page or control.name == "seed")
     )
 
 
 def _set(experiment: Experiment) -> None:
     """Start from the lesson's example: what other experiments left would make another experiment of this one."""
-    memory: controls.Memory = st.session_state["memory"]
-    for control in declared(controls.address()[0]):
-        if control.name not in controls.shown_as().fixed:
-            memory.chosen.pop(control.name, None)
-    for name, value in experiment.sets.items():
-        controls.choose(name, value)
+    controls.begin_anew(experiment.sets)
 
 
 def offer() -> None:

@@ -192,8 +192,9 @@ def heatmap_grid(
     across = share * _PAGE_WIDTH - _room_at_the_left(layout) - _RIGHT_OF_IT
     for trace, values in zip(data, maps.values(), strict=True):
         left, right = layout[trace["xaxis"].replace("x", "xaxis")]["domain"]
-        size = _number_size(values, decimals, across * (right - left) / values.shape[1])
-        if max(values.shape) <= text_up_to and size >= _SMALLEST_NUMBER:
+        few = max(values.shape) <= text_up_to
+        size = _number_size(values, decimals, across * (right - left) / values.shape[1]) if few else 0
+        if size >= _SMALLEST_NUMBER:
             trace["textfont"] = dict(size=size)
         else:
             trace.pop("texttemplate")

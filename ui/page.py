@@ -16,8 +16,6 @@ from streamlit.delta_generator import DeltaGenerator
 from ui import controls, experiments, figure_tables, figures, handout, navigation, page_keys, scripts
 from ui import take_away_files as files
 from ui.control_kinds import Settings
-from ui.link import shown_link
-from ui.page_controls import declared
 from ui.scripts.writing import notebook
 
 # Plotly's tick labels and titles are too pale on white (3.7:1). The text colour of the page is right in both themes.
@@ -304,7 +302,7 @@ def figure(chart: figures.Figure, key: str, alt: str, tables: Tables | None = No
     _this_part().figures[key] = Drawn(chart, alt, tables or partial(figure_tables.tables, chart))
     if presenting():
         chart = figures.enlarged(chart)
-    picture = {"format": "png", "scale": 2, "filename": files.file_name(*_address(), key)}
+    picture = {"format": "png", "scale": 2, "filename": files.file_name(*controls.address(), key)}
     return st.plotly_chart(chart, key=key, config=_CHART_CONFIG | {"toImageButtonOptions": picture}, alt=alt)
 
 
@@ -396,7 +394,7 @@ def take_away(
     if not box.open:
         return
     arrays = _made(arrays)
-    name, link = _address()
+    name, link = controls.address()
     title, called = navigation.entry(name).title, partial(files.file_name, name, link)
     save = partial(st.download_button, on_click="ignore", icon=":material/download:")  # what is saved needs no new run
     with box:
@@ -425,12 +423,6 @@ def take_away(
         chosen = _figures()[key]
         make = partial(files.html, chosen.chart, title, chosen.alt, address)
         save("Figure (.html)", make, f"{called(key)}.html", "text/html")
-
-
-def _address() -> tuple[str, dict[str, str]]:
-    """The page that is open, and the link of what it shows."""
-    name, _ = controls.address()
-    return name, shown_link(declared(name), controls.settings_now())
 
 
 def source(*functions: Callable[..., object]) -> None:

@@ -11,45 +11,53 @@ from ui import figures
 Array = np.ndarray
 Part = dict[str, Any]  # of a figure: a trace, an axis, a title
 
-LINKS_UP_TO = 24  # tokens: beyond, the n² links of attention would be one grey area
+LINKS_UP_TO = 24  # tokens: beyond, the lines would be one grey area
 _RNN, _ATTENTION = 0, 1  # the kinds of colour, dash and marker that `figures.lines` gives to its first and second curve
 
 
 def dependencies(names: Sequence[str]) -> figures.Figure:
-    """Which step computes which token, for a recurrent network and for self-attention. Args: the tokens' names.
+    """Which step computes which token, for a recurrent network and, below it, self-attention. Args: the tokens' names.
 
-    Links lead from what is needed to the result. Step 0 holds the tokens' own vectors, which are given.
+    Lines lead from what is needed to the result. Step 0 holds the tokens' own vectors, which are given. Attention's one
+    step is drawn high enough to see what the last token needs; what the others need, which is as much, stands back.
     """
     n = len(names)
     tokens, given = range(1, n + 1), _given(figures.axis_names(names))
     links = [((t - 1, t - 1), (t, t)) for t in tokens[1:]]
-    all_links: list[tuple[tuple[int, int], tuple[int, int]]] = []
+    others: list[tuple[tuple[int, int], tuple[int, int]]] = []
     if n <= LINKS_UP_TO:
         links += [((t, 0), (t, t)) for t in tokens]
-        all_links = [((key, 0), (query, 1)) for query in tokens for key in tokens]
-    token_axis = _token_axis(names, most=8) | dict(title="token")
-    step_axis = dict(
-        range=[-0.06 * n - 0.2, 1.06 * n + 0.2],
-        dtick=1 if n <= 10 else None,
-        zeroline=False,
-        tickfont=dict(size=figures.TICK_FONT),
-    )
+        others = [((key, 0), (query, 1)) for query in tokens[:-1] for key in tokens]
+    into_last = [((key, 0), (n, 1)) for key in tokens]
+    below = dict(xaxis="x2", yaxis="y2")
+    token_axis = _token_axis(names, most=16)
+    step_axis = dict(zeroline=False, tickfont=dict(size=figures.TICK_FONT))
     figure = dict(
         data=[
             _links(links) | dict(name="needed for"),
-            _links(all_links, width=1.5 if n <= 8 else 0.6) | dict(showlegend=False, xaxis="x2"),
+            _links(others, width=0.75) | below | dict(opacity=min(0.5, 4 / n), showlegend=False),
+            _links(into_last, width=2 if n <= LINKS_UP_TO else 0.75, colour=figures.COLOURS[_ATTENTION])
+            | below
+            | dict(name="needed for the last token"),
             given | dict(name="given"),
-            given | dict(showlegend=False, xaxis="x2"),
+            given | below | dict(showlegend=False),
             given | _computed(list(tokens), _RNN) | dict(name="computed by the RNN"),
-            given | _computed([1] * n, _ATTENTION) | dict(name="computed by attention", xaxis="x2"),
+            given | _computed([1] * n, _ATTENTION) | below | dict(name="computed by attention"),
         ],
         layout=dict(
-            xaxis=token_axis | dict(domain=[0, 0.47]),
-            xaxis2=token_axis | dict(domain=[0.53, 1]),
-            yaxis=step_axis | dict(title="sequential step"),
+            xaxis=token_axis | dict(anchor="y", showticklabels=False),
+            xaxis2=token_axis | dict(anchor="y2", title="token"),
+            yaxis=step_axis
+            | dict(
+                domain=[0.47, 1],
+                range=[-0.06 * n - 0.2, 1.06 * n + 0.2],
+                dtick=1 if n <= 5 else None,
+                title="sequential step",
+            ),
+            yaxis2=step_axis | dict(domain=[0, 0.32], range=[-0.25, 1.25], dtick=1, anchor="x2"),
             annotations=[
-                _title(f"RNN: {n} step{'s' if n > 1 else ''}", 0.235, 1),
-                _title("Attention: 1 step", 0.765, 1),
+                _title(f"RNN: {n} step{'s' if n > 1 else ''}", 0.5, 1),
+                _title("Attention: 1 step", 0.5, 0.32),
             ],
             legend=dict(
                 orientation="h",
@@ -62,7 +70,7 @@ def dependencies(names: Sequence[str]) -> figures.Figure:
             ),
         ),
     )
-    return figures.finish(figure, 400, bottom=128)
+    return figures.finish(figure, 480, bottom=128)
 
 
 def multiply_adds(counts: Mapping[str, Array], lengths: range, crossings: Crossings, now: int) -> figures.Figure:
@@ -195,7 +203,9 @@ def _title(text: str, x: float, y: float) -> Part:
     return dict(text=text, x=x, y=y, xref="paper", yref="paper", xanchor="center", yanchor="bottom", showarrow=False)
 
 
-def _links(links: Iterable[tuple[tuple[int, int], tuple[int, int]]], width: float = 1.5) -> Part:
+def _links(
+    links: Iterable[tuple[tuple[int, int], tuple[int, int]]], width: float = 1.5, colour: str = figures.MUTED
+) -> Part:
     """One trace of separate lines, each from (token, step) to (token, step)."""
     points = [point for start, end in links for point in (start, end, (None, None))]
     return dict(
@@ -203,7 +213,7 @@ def _links(links: Iterable[tuple[tuple[int, int], tuple[int, int]]], width: floa
         x=[x for x, _ in points],
         y=[y for _, y in points],
         mode="lines",
-        line=dict(color=figures.MUTED, width=width),
+        line=dict(color=colour, width=width),
         hoverinfo="skip",
     )
 
@@ -232,7 +242,7 @@ def _computed(steps: Sequence[int], kind: int) -> Part:
 
 
 def _mark_size(n: int) -> int:
-    return 13 if n <= 16 else 9 if n <= 64 else 4
+    return 13 if n <= 12 else 9 if n <= LINKS_UP_TO else 6 if n <= 64 else 4
 
 
 def _token_axis(names: Sequence[str], most: int) -> Part:

@@ -142,7 +142,7 @@ def test_a_short_memory_forgets_and_attention_does_not() -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_memory_explodes(seed: int) -> None:
-    reach, _ = remembered(state("recurrence", "A memory that explodes?", seed=seed))
+    reach, _ = remembered(state("recurrence", "A large gain", seed=seed))
     assert reach[0] > 1000 * reach[-1]
 
 

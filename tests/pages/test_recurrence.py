@@ -1,6 +1,7 @@
 """The page "Recurrence or all at once": its pictures carry core's numbers, its sentences say what the numbers say."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,28 +42,46 @@ def row(at: AppTest, name: str) -> list[str]:
 
 
 def test_staircase_beside_one_row(opened: AppTest) -> None:
-    links, all_links, *_, rnn, at_once = specs(opened)["dependencies"]["data"]
+    links, others, into_last, *_, rnn, at_once = specs(opened)["dependencies"]["data"]
     np.testing.assert_array_equal(rnn["x"], rnn["y"])
     np.testing.assert_array_equal(rnn["x"], range(1, 13))
     np.testing.assert_array_equal(at_once["x"], range(1, 13))
     np.testing.assert_array_equal(at_once["y"], [1] * 12)
-    assert (rnn.get("xaxis", "x"), at_once["xaxis"]) == ("x", "x2")
+    assert (rnn.get("yaxis", "y"), at_once["yaxis"]) == ("y", "y2")
     assert links["x"].count(None) == 11 + 12  # each state but the first needs the one before, and each its token
-    assert all_links["x"].count(None) == 12**2
+    assert others["x"].count(None) + into_last["x"].count(None) == 12**2
     assert "RNN: 12 steps" in texts(opened)
     assert "144 links" in texts(opened)
 
 
-@pytest.mark.parametrize(("n", "drawn_links"), [(2, 4), (24, 576), (25, 0), (256, 0)])
-def test_dependencies_from_shortest_to_longest(n: int, drawn_links: int) -> None:
+@pytest.mark.parametrize(("n", "others"), [(1, 0), (2, 2), (24, 23 * 24), (25, 0), (256, 0)])
+def test_dependencies_from_shortest_to_longest(n: int, others: int) -> None:
     figure = recurrence_figures.dependencies([str(i) for i in range(1, n + 1)])
-    assert list(figure.data[4].y) == list(range(1, n + 1))
-    assert list(figure.data[1].x).count(None) == drawn_links
+    assert list(figure.data[5].y) == list(range(1, n + 1))
+    assert list(figure.data[1].x).count(None) == others
+    into_last = list(zip(figure.data[2].x, figure.data[2].y, strict=True))
+    assert into_last == [point for key in range(1, n + 1) for point in ((key, 0), (n, 1), (None, None))]
+    assert sum(len(trace.x) for trace in figure.data) < 3000  # it is drawn again while a slider moves
+
+
+@pytest.mark.parametrize("n", [2, 12, 16, 24, 256])
+def test_the_step_of_attention_is_high_enough_to_see_what_the_last_token_needs(n: int) -> None:
+    layout = recurrence_figures.dependencies([str(i) for i in range(1, n + 1)]).layout
+
+    def pixels_of_a_step(axis: Any) -> float:
+        inside = layout.height - layout.margin.t - layout.margin.b
+        return inside * (axis.domain[1] - axis.domain[0]) / (axis.range[1] - axis.range[0])
+
+    assert pixels_of_a_step(layout.yaxis2) > 60
+    assert pixels_of_a_step(layout.yaxis2) > pixels_of_a_step(layout.yaxis)  # as the page says
 
 
 def test_links_left_out_are_said_so(opened: AppTest) -> None:
-    assert "only the lines from state to state" not in texts(opened)
-    assert "only the lines from state to state" in texts(open_page(PAGE, seq_len="25"))
+    assert "Those to attention's last token stand out." in texts(opened)
+    assert "only the RNN's lines from state to state are drawn" not in texts(opened)
+    assert "only the RNN's lines from state to state are drawn" in texts(open_page(PAGE, seq_len="25"))
+    assert "drawn higher" in texts(opened)
+    assert "drawn higher" not in texts(open_page(PAGE, sentence="word"))
 
 
 # --- costs -----------------------------------------------------------------------------------------------------------
