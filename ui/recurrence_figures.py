@@ -38,26 +38,26 @@ def dependencies(names: Sequence[str]) -> figures.Figure:
             _links(others, width=0.75) | below | dict(opacity=min(0.5, 4 / n), showlegend=False),
             _links(into_last, width=2 if n <= LINKS_UP_TO else 0.75, colour=figures.COLOURS[_ATTENTION])
             | below
-            | dict(name="needed for the last token"),
+            | dict(name="for the last token", opacity=1 if n <= LINKS_UP_TO else 0.5),
             given | dict(name="given"),
             given | below | dict(showlegend=False),
             given | _computed(list(tokens), _RNN) | dict(name="computed by the RNN"),
-            given | _computed([1] * n, _ATTENTION) | below | dict(name="computed by attention"),
+            given | _computed([1] * n, _ATTENTION) | below | dict(name="by attention"),
         ],
         layout=dict(
             xaxis=token_axis | dict(anchor="y", showticklabels=False),
             xaxis2=token_axis | dict(anchor="y2", title="token"),
             yaxis=step_axis
             | dict(
-                domain=[0.47, 1],
+                domain=[0.5, 1],
                 range=[-0.06 * n - 0.2, 1.06 * n + 0.2],
                 dtick=1 if n <= 5 else None,
                 title="sequential step",
             ),
-            yaxis2=step_axis | dict(domain=[0, 0.32], range=[-0.25, 1.25], dtick=1, anchor="x2"),
+            yaxis2=step_axis | dict(domain=[0, 0.34], range=[-0.25, 1.25], dtick=1, anchor="x2"),
             annotations=[
                 _title(f"RNN: {n} step{'s' if n > 1 else ''}", 0.5, 1),
-                _title("Attention: 1 step", 0.5, 0.32),
+                _title("Attention: 1 step", 0.5, 0.34),
             ],
             legend=dict(
                 orientation="h",
@@ -70,7 +70,7 @@ def dependencies(names: Sequence[str]) -> figures.Figure:
             ),
         ),
     )
-    return figures.finish(figure, 480, bottom=128)
+    return figures.finish(figure, 470, bottom=116)
 
 
 def multiply_adds(counts: Mapping[str, Array], lengths: range, crossings: Crossings, now: int) -> figures.Figure:
@@ -242,7 +242,7 @@ def _computed(steps: Sequence[int], kind: int) -> Part:
 
 
 def _mark_size(n: int) -> int:
-    return 13 if n <= 12 else 9 if n <= LINKS_UP_TO else 6 if n <= 64 else 4
+    return 13 if n <= 12 else 7 if n <= LINKS_UP_TO else 5 if n <= 64 else 4
 
 
 def _token_axis(names: Sequence[str], most: int) -> Part:
