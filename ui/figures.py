@@ -24,7 +24,7 @@ _SMALLEST_NUMBER = 12  # pixels: smaller ones are left to the hover
 _PAGE_WIDTH, _RIGHT_OF_IT = 790, 20  # pixels that a figure has on a screen of 1,280, and what it leaves at its right
 _ROW_HEIGHT = 44
 BAR_ABOVE = 94  # pixels that a colour bar above the map takes
-_LETTER = 9  # pixels that a letter of a tick label takes
+_DIGIT, _LETTER = 8, 6.5  # pixels that a digit and a letter of a tick label take
 _TITLE_BESIDE = 60  # pixels that a title beside a map takes, with the space around it
 _TITLE_BELOW = 86  # pixels that tick labels and a title below the map take
 
@@ -173,13 +173,17 @@ def heatmap_grid(
         row_names = y[title] if isinstance(y, Mapping) else y
         number = str(place + 1) if place else ""
         left, right = _share(column, columns, 0.08)
-        bottom, top = _share(rows - 1 - row, rows, 0.16)
+        ends = isinstance(x, Mapping) or place + columns >= len(maps)  # no map below has the same columns
+        bottom, top = _share(rows - 1 - row, rows, 0.16 if isinstance(x, Mapping) else 0.06)
         data.append(
             _cells(values, names, row_names, x_title, y_title, title, decimals)
             | dict(xaxis=f"x{number}", yaxis=f"y{number}")
         )
         layout[f"xaxis{number}"] = _ticks(names, most=_MAX_TICKS // min(columns, 4)) | dict(
-            domain=[left, right], anchor=f"y{number}", title=_title(x_title if row == rows - 1 else "")
+            domain=[left, right],
+            anchor=f"y{number}",
+            title=_title(x_title if row == rows - 1 else ""),
+            showticklabels=ends,
         )
         layout[f"yaxis{number}"] = _ticks(row_names, places_only=column > 0) | dict(
             domain=[bottom, top],
@@ -398,13 +402,14 @@ def _room_at_the_left(layout: Mapping[str, Any]) -> int:
         ):
             labels = axis.get("ticktext", ["0.250"]) if axis.get("showticklabels", True) else []
             widest = max(map(_width, labels), default=0)
-            room = max(room, 8 + _LETTER * widest + _TITLE_BESIDE * ("title" in axis))
+            room = max(room, 8 + round(widest) + _TITLE_BESIDE * ("title" in axis))
     return room
 
 
-def _width(text: str) -> int:
-    """In letters of the usual width; Chinese and Japanese ones are twice as wide."""
-    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
+def _width(text: str) -> float:
+    """About how many pixels a tick label takes; Chinese and Japanese letters are twice as wide as others."""
+    wide = {letter for letter in text if unicodedata.east_asian_width(letter) in "WF"}
+    return sum(_DIGIT if letter.isdigit() else _LETTER * (1 + (letter in wide)) for letter in text)
 
 
 def enlarged(figure: Figure) -> Figure:

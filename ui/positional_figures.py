@@ -111,7 +111,7 @@ def outputs(result: Shuffle, names: Sequence[str], shuffled: Sequence[str], limi
         unit="output",
         kind=figures.SIGNED,
         limit=limit,
-        height=sum(room) + 160,
+        height=sum(room) + 228,
     )
     few = [str(i) for i in sorted({0, (d_model - 1) // 2, d_model - 1})]  # more would not fit into a third of the page
     tops = [1 - place * (panel + _GAP) / sum(room) for place in range(3)]
@@ -119,7 +119,6 @@ def outputs(result: Shuffle, names: Sequence[str], shuffled: Sequence[str], limi
     for axis, top, title in zip(("yaxis", "yaxis2", "yaxis3"), tops, layout["annotations"], strict=True):
         layout[axis]["domain"] = [max(0.0, top - panel / sum(room)), top]
         title["y"] = top
-    layout["xaxis"]["showticklabels"] = layout["xaxis2"]["showticklabels"] = False
     layout["xaxis3"] |= dict(tickvals=few, ticktext=few, tickangle=0)
     layout["coloraxis"]["colorbar"] |= dict(tickvals=[-limit, 0, limit], tickformat=".2g")
     return figure

@@ -78,6 +78,13 @@ def test_every_chart_has_a_spoken_description_of_its_own(opened: Visit) -> None:
     assert len(set(labels)) == len(labels)
 
 
+def test_every_chart_has_room_for_its_labels_from_the_start(opened: Visit) -> None:
+    """Where Plotly has to make room, it draws everything twice, on each redraw."""
+    made = """() => [...document.querySelectorAll('.js-plotly-plot')].flatMap(({ _fullLayout: { margin, _size } }) =>
+        ['l', 'r', 't', 'b'].map(side => [side, _size[side] - margin[side]]).filter(([, more]) => more > 1))"""
+    assert opened.page.evaluate(made) == []
+
+
 def test_axis_titles_stand_below_the_labels(opened: Visit) -> None:
     assert opened.page.evaluate(TITLES_AMONG_LABELS) == []
 
