@@ -6,6 +6,7 @@ between 0 and 1, red-blue around zero for signed numbers (red below, as in the l
 
 import base64
 import html
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -24,7 +25,7 @@ _SMALLEST_NUMBER = 12  # pixels: smaller ones are left to the hover
 _PAGE_WIDTH, _RIGHT_OF_IT = 790, 20  # pixels that a figure has on a screen of 1,280, and what it leaves at its right
 _ROW_HEIGHT = 44
 BAR_ABOVE = 94  # pixels that a colour bar above the map takes
-_DIGIT, _LETTER = 8, 6.5  # pixels that a digit and a letter of a tick label take
+_DIGIT, _LETTER = 8, 7  # pixels that a digit and a letter of a tick label take
 _TITLE_BESIDE = 60  # pixels that a title beside a map takes, with the space around it
 _TITLE_BELOW = 86  # pixels that tick labels and a title below the map take
 
@@ -408,6 +409,7 @@ def _room_at_the_left(layout: Mapping[str, Any]) -> int:
 
 def _width(text: str) -> float:
     """About how many pixels a tick label takes; Chinese and Japanese letters are twice as wide as others."""
+    text = re.sub(r"<[^<>]*>", "", text)  # what makes it bold
     wide = {letter for letter in text if unicodedata.east_asian_width(letter) in "WF"}
     return sum(_DIGIT if letter.isdigit() else _LETTER * (1 + (letter in wide)) for letter in text)
 
