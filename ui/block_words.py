@@ -13,7 +13,7 @@ Array = np.ndarray
 BOTH, RESIDUAL, NORM, NEITHER = "residual and norm", "residual only", "norm only", "neither"
 _THIS = " (this setting)"
 _SEEN = 0.005  # below, two decimals show 0
-_SAME = 0.005  # numbers that are so near, as a share, read alike in three digits or nearly so
+SAME = 0.005  # numbers that are so near, as a share, read alike in three digits or nearly so
 MUCH = 1000  # a gradient that changes more than so many times on its way has vanished or exploded
 
 
@@ -171,7 +171,7 @@ def gradient_findings(lengths: Mapping[str, Array], nearby: Mapping[str, Array])
     again = {name.removesuffix(_THIS): values for name, values in nearby.items()}
     ratios = {name: _first_to_last(values) for name, values in plain.items() if values[-1] > 0}
     others = {name: _first_to_last(again.get(name, plain[name])) for name in ratios}
-    unsure = [name for name, ratio in ratios.items() if not np.isclose(ratio, others[name], rtol=_SAME)]
+    unsure = [name for name, ratio in ratios.items() if not np.isclose(ratio, others[name], rtol=SAME)]
     said = [
         f"with {name} {'a number that rounding decides' if name in unsure else _multiple(ratio)}"
         for name, ratio in ratios.items()

@@ -8,6 +8,7 @@ import numpy as np
 from core import block, draws, gradients
 from core.checks import Array
 from core.draws import AttentionWeights, FeedForwardWeights
+from ui.block_words import SAME
 from ui.control_kinds import Settings
 from ui.predict import Choice, Number, Question, Solution
 from ui.words import counted, number, token
@@ -56,22 +57,22 @@ def _way_back(settings: Settings, kind: block.Settings, x: Array) -> Question:
     deep = 24 if settings.blocks == 12 else 12
     other = replace(kind, residual=not kind.residual)
 
-    def length(each: block.Settings, x: Array) -> float:
+    def length(each: block.Settings, x: Array, drawn: Sequence[gradients.BlockWeights]) -> float:
+        direction = gradients.unit_direction(len(x), x.shape[1], settings.seed)
+        arrived = float(gradients.gradient_lengths(x, drawn, each, direction)[0])
+        return arrived if np.isfinite(arrived) else np.inf
+
+    def solve() -> Solution:
         drawn = [
             gradients.block_weights(
                 *draws.block_weights(settings.d_model, settings.d_ff, settings.seed, settings.weight_scale, block=i)
             )
             for i in range(deep)
         ]
-        direction = gradients.unit_direction(len(x), x.shape[1], settings.seed)
-        arrived = float(gradients.gradient_lengths(x, drawn, each, direction)[0])
-        return arrived if np.isfinite(arrived) else np.inf
-
-    def solve() -> Solution:
-        now, then = length(kind, x), length(other, x)
+        now, then = length(kind, x, drawn), length(other, x, drawn)
         unsteady = kind if not kind.residual else other
-        nearby = length(unsteady, np.nextafter(x, np.inf))
-        unsure = not np.isclose(nearby, now if unsteady is kind else then, rtol=0.005)
+        nearby = length(unsteady, np.nextafter(x, np.inf), drawn)
+        unsure = not np.isclose(nearby, now if unsteady is kind else then, rtol=SAME)
         rounding = (
             f" But rounding decides about the number without them: for an input that differs in its last bits it is "
             f"{_length(nearby)}."
