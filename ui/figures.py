@@ -175,7 +175,7 @@ def heatmap_grid(
         number = str(place + 1) if place else ""
         left, right = _share(column, columns, 0.08)
         ends = isinstance(x, Mapping) or place + columns >= len(maps)  # no map below has the same columns
-        bottom, top = _share(rows - 1 - row, rows, 0.16 if isinstance(x, Mapping) else 0.06)
+        bottom, top = _share(rows - 1 - row, rows, 0.16 if isinstance(x, Mapping) else 0.1)
         data.append(
             _cells(values, names, row_names, x_title, y_title, title, decimals)
             | dict(xaxis=f"x{number}", yaxis=f"y{number}")
