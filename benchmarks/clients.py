@@ -27,6 +27,7 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
+_LAST_WIRE = "wire last"  # it knows what has not followed yet
 Message = Any  # a protobuf of Streamlit's; they come without types
 
 
@@ -35,7 +36,9 @@ class Visitor:
 
     shown: the elements of the page by their place in it. exceptions: every one that was ever shown, with its message.
     on_change: called after every message of the server. query: what stands in the address behind the "?".
-    first_pictures: the seconds after which the first picture of each move of a live slider was there.
+    sees: the parts of the page on this visitor's screen; None for a screen that shows all of it. The others follow a
+    slider later (`look`). first_pictures: the seconds after which the first picture of each move of a live slider was
+    there.
     """
 
     def __init__(self, connection: ClientConnection, base: str, path: str) -> None:
@@ -44,6 +47,7 @@ class Visitor:
         self.page, self.query = address.path.strip("/"), address.query
         self.shown: dict[tuple[int, ...], Element] = {}
         self.exceptions: list[str] = []
+        self.sees: Sequence[str] | None = None
         self.first_pictures: list[float] = []
         self.on_change: Callable[[], None] = lambda: None
         self._connection, self._news = connection, asyncio.Event()
@@ -82,11 +86,30 @@ class Visitor:
             KeyError: no such slider is on the page. TimeoutError: it takes longer than `patience` seconds.
         """
         wires = told(self.widget(key))
-        self._moves += 1
         self._slid[key] = float(value), self._begun
-        moved = dict(name=key, value=value, number=self._moves, rest=rest)
-        told_by = events(self.widget((rest and wires["wire_at_rest"]) or wires["wire"]))
-        return await self.report(told_by, patience, json_trigger_value=json.dumps([dict(event="moved", value=moved)]))
+        wire = (rest and wires["wire_at_rest"]) or wires["wire"]
+        return await self._say(wire, patience, name=key, value=value, rest=rest, seen=self._seen() if rest else [])
+
+    async def look(self, patience: float = 60) -> float:
+        """Ask for the parts that have not followed the sliders yet, as a browser does by and by; returns the seconds.
+
+        0 where there are none.
+        """
+        late = self.late()
+        if not late:
+            return 0.0
+        return await self._say(_LAST_WIRE, patience, name="", value=None, rest=True, seen=late)
+
+    async def _say(self, wire: str, patience: float, **report: Any) -> float:
+        self._moves += 1
+        told_by = json.dumps([dict(event="moved", value=report | dict(number=self._moves))])
+        return await self.report(events(self.widget(wire)), patience, json_trigger_value=told_by)
+
+    def _seen(self) -> list[str]:
+        if self.sees is not None:
+            return list(self.sees)
+        wires = [_key_of(element) for element in self.shown.values()]
+        return [key.removeprefix("wire ") for key in wires if key.startswith("wire ")]
 
     async def press(self, key: str) -> int:
         """Press a button; returns at once, for a training takes long. `settled` waits for the end.
@@ -108,7 +131,7 @@ class Visitor:
         address = urlsplit(path)
         self.page, self.query, self._page_hash = address.path.strip("/"), address.query, ""
         self._states.clear()
-        return await self._changed(await self._send(), patience)
+        return await self._changed(await self._send(), patience) + await self.look(patience)
 
     async def rerun(self, patience: float = 60) -> float:
         """Run the whole script again, as the menu's entry does; returns the seconds until it is drawn."""
@@ -166,6 +189,11 @@ class Visitor:
             raise KeyError(f"no slider {key!r} on /{self.page}")
         moved, before = self._slid.get(key, (0.0, 0))
         return moved if before >= self._runs[place] else float(told(_inside(self.shown[place]))["value"])
+
+    def late(self) -> list[str]:
+        """The parts of the page that have not followed the sliders yet."""
+        known = any(_key_of(element) == _LAST_WIRE for element in self.shown.values())
+        return list(told(self.widget(_LAST_WIRE))["late"]) if known else []
 
     def has(self, key: str) -> bool:
         """Whether there is a widget with this key that can be used."""
@@ -343,6 +371,7 @@ async def visit(base: str, path: str, patience: float = 60) -> AsyncIterator[Vis
         try:
             await visitor._send()
             await visitor.settled(patience)
+            await visitor.look(patience)
             yield visitor
         finally:
             listening.cancel()

@@ -252,7 +252,7 @@ def mean_of_heads(settings: Settings, shown: Shown) -> None:
     say_where_from(settings, shown)
 
 
-def split_and_join(shown: Shown) -> None:
+def split_and_join(settings: Settings, shown: Shown) -> None:
     """From one width to heads and back."""
     if not page.section("Split, attend, concatenate, project"):
         return
@@ -360,16 +360,6 @@ def parameters(settings: Settings, shown: Shown) -> None:
         page.findings(multi_head_words.built_parameters(shown.layer))
 
 
-def what_heads_do(settings: Settings, shown: Shown) -> None:
-    """From one head to all of them: their mean, how they are joined, what each is good for and what they cost."""
-    one_head(settings, shown)
-    mean_of_heads(settings, shown)
-    split_and_join(shown)
-    heads_off(settings, shown)
-    what_heads_look_at(settings, shown)
-    parameters(settings, shown)
-
-
 def below(settings: Settings, shown: Shown) -> None:
     """Questions, what to notice, and all numbers."""
     predict.offer(lambda: questions.ask(settings, shown.layer, shown.result, shown.tokens))
@@ -439,5 +429,15 @@ page.start(
     "Each map below is one head: row by row, how much a token takes from every token.",
 )
 controls.open_page("multi_head_attention", CONTROLS["multi_head_attention"], in_parts=True)
-page.parts(compute, all_heads, what_heads_do, below=below)
+page.parts(
+    compute,
+    all_heads,
+    one_head,
+    mean_of_heads,
+    split_and_join,
+    heads_off,
+    what_heads_look_at,
+    parameters,
+    below=below,
+)
 page.foot("multi_head_attention")

@@ -217,8 +217,11 @@ def the_pattern(settings: Settings, shown: Shown) -> None:
         st.caption("Positions p and pairs i of the formula begin at 0, so here dimensions are counted from 0 too.")
 
 
-def draw_waves(settings: Settings, shown: Shown) -> None:
+def waves(settings: Settings, shown: Shown) -> None:
     """A few dimensions as curves over the positions."""
+    heading = "No waves" if settings.scheme == "table" else "Waves"
+    if settings.scheme not in (*ADDED, "rope") or not page.section(heading):
+        return
     settings.draw("pair")
     n, d_model, width = settings.n_tokens, settings.d_model, wave_width(settings)
     last = (width - 1) // 2
@@ -283,8 +286,10 @@ def draw_slopes(settings: Settings) -> None:
     page.findings(said.slopes(SLOPES), said.drawn_heads(settings.alibi_head))
 
 
-def draw_near_and_far(settings: Settings, shown: Shown) -> None:
+def near_and_far(settings: Settings, shown: Shown) -> None:
     """How positions relate by how far they stand apart."""
+    if settings.scheme == "none" or not page.section("Near and far"):
+        return
     if settings.scheme == "alibi":
         draw_slopes(settings)
     elif settings.scheme == "rope":
@@ -296,8 +301,10 @@ def draw_near_and_far(settings: Settings, shown: Shown) -> None:
         draw_pairs(settings, shown, said.near_and_far(shown.by_offset, settings.scheme, settings.d_model))
 
 
-def draw_lengths(settings: Settings, shown: Shown) -> None:
+def lengths_of_vectors(settings: Settings, shown: Shown) -> None:
     """The lengths of two kinds of vectors at each position."""
+    if settings.scheme not in (*ADDED, "rope") or not page.section("How long they are"):
+        return
     rope, (first, second) = settings.scheme == "rope", shown.lengths.values()
     findings = said.kept_lengths(first, second) if rope else said.lengths(first, second, settings.d_model)
     top = 1.1 * max(float(first.max()), float(second.max()))
@@ -307,8 +314,10 @@ def draw_lengths(settings: Settings, shown: Shown) -> None:
     page.findings(*findings)
 
 
-def draw_shuffle(settings: Settings, shown: Shown) -> None:
+def shuffled_words(settings: Settings, shown: Shown) -> None:
     """The same words in two orders: do the outputs move with their tokens?"""
+    if not page.section("Shuffle the words"):
+        return
     settings.draw("permutation")
     if not settings.tokens:
         st.markdown("No sentence is typed, so here the lesson's *dog bites man* stands in.")
@@ -335,8 +344,10 @@ def draw_shuffle(settings: Settings, shown: Shown) -> None:
     page.random_weights()
 
 
-def draw_where_am_i(settings: Settings, shown: Shown) -> None:
+def where_am_i(settings: Settings, shown: Shown) -> None:
     """Positions read back from embedding + encoding, and how that goes with the width."""
+    if not page.section("Where am I?"):
+        return
     d_model = settings.d_model
     if settings.scheme not in ADDED:
         st.markdown(said.NOTHING_TO_READ[settings.scheme])
@@ -366,21 +377,6 @@ def named_shares(shown: Shown) -> dict[str, np.ndarray]:
     """The shares of both schemes, and what a blind guess would have."""
     blind = np.full(len(shown.widths), 1 / shown.settings.n_tokens)
     return {said.NAMES[kind]: share for kind, share in shown.shares.items()} | {"Blind guess": blind}
-
-
-def waves_distances_and_order(settings: Settings, shown: Shown) -> None:
-    """What the pattern is made of, what it says of near and far, and what attention makes of it."""
-    scheme = settings.scheme
-    if scheme in (*ADDED, "rope") and page.section("No waves" if scheme == "table" else "Waves"):
-        draw_waves(settings, shown)
-    if scheme != "none" and page.section("Near and far"):
-        draw_near_and_far(settings, shown)
-    if scheme in (*ADDED, "rope") and page.section("How long they are"):
-        draw_lengths(settings, shown)
-    if page.section("Shuffle the words"):
-        draw_shuffle(settings, shown)
-    if page.section("Where am I?"):
-        draw_where_am_i(settings, shown)
 
 
 def below(settings: Settings, shown: Shown) -> None:
@@ -453,5 +449,5 @@ page.start(
     "Attention by itself does not know who stands where. Here are ways to tell it, and what changes when it knows.",
 )
 controls.open_page("positional_encoding", CONTROLS["positional_encoding"], in_parts=True)
-page.parts(Shown, the_pattern, waves_distances_and_order, below=below)
+page.parts(Shown, the_pattern, waves, near_and_far, lengths_of_vectors, shuffled_words, where_am_i, below=below)
 page.foot("positional_encoding")

@@ -107,6 +107,8 @@ def who_waits(settings: Settings, shown: Shown) -> None:
 
 def what_it_costs(settings: Settings, shown: Shown) -> None:
     """The exact counts, and how they grow with the length."""
+    if not page.section("What each costs"):
+        return
     n, d_model = settings.n_tokens, settings.d_model
     curves, crossings = recurrence.costs_by_length(LENGTHS[0], LENGTHS[-1], d_model), recurrence.crossings(d_model)
     findings = recurrence_words.cost_findings(shown.costs, crossings)
@@ -138,8 +140,11 @@ def what_it_costs(settings: Settings, shown: Shown) -> None:
     page.findings(*findings)
 
 
-def what_it_takes(d_model: int, seed: int) -> None:
+def what_it_takes(settings: Settings, shown: Shown) -> None:
     """The time that both take on this machine, if the reader asks for it."""
+    if not page.section("What each takes on this machine"):
+        return
+    d_model, seed = settings.d_model, settings.seed
     measured = st.session_state.setdefault("recurrence_measured", {})  # timings by width and seed, for this session
     if st.button("Measure on this machine", key="recurrence_measure", icon=":material/timer:"):
         measured[d_model, seed] = measure(d_model, seed)
@@ -174,8 +179,10 @@ def measure(d_model: int, seed: int) -> list[recurrence.Timing]:
     return timings
 
 
-def what_is_remembered(shown: Shown) -> None:
+def what_is_remembered(settings: Settings, shown: Shown) -> None:
     """How far the first token reaches in both."""
+    if not page.section("How far the first token reaches"):
+        return
     reach, weights, names = shown.memory.reach, shown.memory.weights, shown.names
     findings = recurrence_words.memory_findings(reach, weights, names)
     st.markdown(
@@ -193,16 +200,6 @@ def what_is_remembered(shown: Shown) -> None:
         "Random weights: a trained network carries more, or less. Look at how the reach depends on the distance."
     )
     st.latex(recurrence_words.jacobian(len(names)))
-
-
-def costs_times_and_memory(settings: Settings, shown: Shown) -> None:
-    """What the steps mean for the work, for the time, and for what is remembered."""
-    if page.section("What each costs"):
-        what_it_costs(settings, shown)
-    if page.section("What each takes on this machine"):
-        what_it_takes(settings.d_model, settings.seed)
-    if page.section("How far the first token reaches"):
-        what_is_remembered(shown)
 
 
 def below(settings: Settings, shown: Shown) -> None:
@@ -262,5 +259,5 @@ page.start(
     "Here is what each has to wait for, what it costs, and how far its memory reaches.",
 )
 controls.open_page("recurrence", CONTROLS["recurrence"], in_parts=True)
-page.parts(Shown, who_waits, costs_times_and_memory, below=below)
+page.parts(Shown, who_waits, what_it_costs, what_it_takes, what_is_remembered, below=below)
 page.foot("recurrence")

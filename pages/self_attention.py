@@ -86,6 +86,8 @@ def the_map(settings: Settings, shown: Shown) -> None:
 
 def one_row(settings: Settings, shown: Shown) -> None:
     """One row of the map, as the shares of a sum."""
+    if not page.section("One row, checked by hand"):
+        return
     result, keys, row = shown.result, shown.keys, settings.query - 1
     weights, name = result.weights[row], shown.queries[row]
     settings.draw("query")
@@ -209,10 +211,8 @@ def stage_buttons(settings: Settings) -> None:
     )
 
 
-def rows_and_stages(settings: Settings, shown: Shown) -> None:
-    """How the map comes about: one of its rows by hand, and all steps of the way."""
-    if page.section("One row, checked by hand"):
-        one_row(settings, shown)
+def stages(settings: Settings, shown: Shown) -> None:
+    """How the map comes about, step by step."""
     if page.section("The way there, stage by stage", page.Stages("stage", STAGES[:-1], settings.stage)):
         settings.draw("stage")
         if not page.presenting():  # it has buttons of its own
@@ -264,5 +264,5 @@ page.start(
     "it says what share the query takes from each token in the columns, the keys.",
 )
 controls.open_page("self_attention", CONTROLS["self_attention"], in_parts=True)
-page.parts(compute, the_map, rows_and_stages, below=below)
+page.parts(compute, the_map, one_row, stages, below=below)
 page.foot("self_attention")

@@ -20,14 +20,22 @@ Weights = list[tuple[draws.AttentionWeights, draws.FeedForwardWeights]]
 
 @dataclass(frozen=True)
 class Shown:
-    """What the page shows. lower, lower_weights: the blocks up to the one on show, and their weights."""
+    """What the page shows."""
 
     settings: Settings
     kind: block.Settings
     x: np.ndarray
     tokens: list[str]
-    lower_weights: Weights
-    lower: list[block.Block]
+
+    @cached_property
+    def lower_weights(self) -> Weights:
+        """Of the block on show and those below it."""
+        return draw_weights(self.settings, range(self.settings.block))
+
+    @cached_property
+    def lower(self) -> list[block.Block]:
+        """The block on show and those below it."""
+        return list(block.stack(self.x, self.lower_weights, self.kind))
 
     @property
     def one(self) -> block.Block:
@@ -42,7 +50,8 @@ class Shown:
     @cached_property
     def weights(self) -> Weights:
         """Of all blocks."""
-        return [*self.lower_weights, *draw_weights(self.settings, range(len(self.lower), self.settings.blocks))]
+        above = range(self.settings.block, self.settings.blocks)
+        return [*self.lower_weights, *draw_weights(self.settings, above)]
 
     @cached_property
     def stack(self) -> list[block.Block]:
@@ -105,7 +114,7 @@ def draw_weights(settings: Settings, places: Iterable[int]) -> Weights:
 
 
 def compute(settings: Settings) -> Shown:
-    """The block on show and those below it; what lies above is computed where it is asked for."""
+    """What goes into the first block, and of what kind the blocks are; the rest is computed where it is asked for."""
     n, d_model, seed = settings.n_tokens, settings.d_model, settings.seed
     kind = block.Settings(
         heads=settings.heads,
@@ -117,9 +126,7 @@ def compute(settings: Settings) -> Shown:
         causal=settings.causal,
     )
     x = draws.words(settings.tokens, d_model, seed) if settings.tokens else draws.tokens(n, d_model, seed)
-    weights = draw_weights(settings, range(settings.block))
-    tokens = figures.token_names(settings.tokens, n)
-    return Shown(settings, kind, x, tokens, weights, list(block.stack(x, weights, kind)))
+    return Shown(settings, kind, x, figures.token_names(settings.tokens, n))
 
 
 def the_block(settings: Settings, shown: Shown) -> None:
@@ -272,15 +279,6 @@ def way_back(settings: Settings, shown: Shown) -> None:
     )
 
 
-def norms_tensors_and_depth(settings: Settings, shown: Shown) -> None:
-    """From one norm to many blocks. The way back is last, for it takes longest: all else is drawn before."""
-    what_the_norm_does(settings, shown)
-    which_way(settings, shown)
-    every_tensor(settings, shown)
-    block_upon_block(settings, shown)
-    way_back(settings, shown)
-
-
 def below(settings: Settings, shown: Shown) -> None:
     """Questions, what to notice, and all numbers."""
     predict.offer(lambda: questions.ask(settings, shown.kind, shown.x, shown.weights, shown.tokens))
@@ -346,5 +344,7 @@ page.start(
     "One block takes a row of numbers per token and gives back a row of the same length. Follow the arrows down.",
 )
 controls.open_page("transformer_block", CONTROLS["transformer_block"], in_parts=True)
-page.parts(compute, the_block, flow, norms_tensors_and_depth, below=below, leads=1)
+page.parts(
+    compute, the_block, flow, what_the_norm_does, which_way, every_tensor, block_upon_block, way_back, below=below
+)
 page.foot("transformer_block")

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import streamlit as st
 from streamlit.errors import StreamlitAPIException
@@ -50,6 +50,9 @@ _TOKENS = (
     "It is split into tokens: words and punctuation marks. “The” and “the” are two different tokens. "
     "Where the box is blank, the tokens are random vectors, as in the lesson."
 )
+
+
+_LAST = "last"  # the fragment after all parts
 
 
 def slider(name: str, label: str, low: float, high: float, *, step: float = 1, default: float, **more: Any) -> Control:
@@ -140,6 +143,13 @@ class Fixed:
     values: dict[str, Any] = field(default_factory=dict)
 
 
+class Part(NamedTuple):
+    """A part of the page: the values with which it was drawn (None: it is empty), and whether it follows sliders."""
+
+    values: dict[str, Any] | None = None
+    follows: bool = True
+
+
 @dataclass
 class Memory:
     """What one session remembers of its controls."""
@@ -158,9 +168,9 @@ class Memory:
     controls: Sequence[Control] = ()  # the controls alone
     looks: dict[str, Any] = field(default_factory=dict)  # how those beside the page were drawn, by name
     homes: dict[str, str] = field(default_factory=dict)  # the fragment in which a live slider stands, by its name
-    parts: dict[str, bool | None] = field(default_factory=dict)  # fragments; whether they follow sliders, if drawn
+    parts: dict[str, "Part | None"] = field(default_factory=dict)  # of the page, each a fragment; None before its turn
     leader: str = ""  # the part that follows a slider while that moves; "" for a page that is not in parts
-    led: dict[str, Any] = field(default_factory=dict)  # the values with which it was drawn last
+    opening: bool = False  # what comes after that part is not drawn yet: it waits for the browser to ask
     part: str = ""  # the part that is being drawn
     due: list[str] = field(default_factory=list)  # the parts that this run has still to draw
     handout: Handout = field(default_factory=Handout)  # how the page is shown
@@ -254,7 +264,7 @@ def draw_beside() -> None:
         if memory.page != navigation.HAND_OUT.name:  # it has no example
             _buttons(memory.controls, settings)
         if not memory.leader:
-            _listen()
+            _listen("")
     _follow_history(memory.controls)
     _write_unbound(memory.controls)
 
@@ -271,7 +281,7 @@ def _enter(memory: Memory, name: str, controls: Sequence[Control]) -> None:
         kept = {name: values[name] for name in memory.handout.fixed}
         memory.fixed[name] = Fixed(memory.handout.locked, memory.handout.hidden, kept)
     clean = memory.link = write_link(controls, memory.settings(controls)) | handout.write(memory.handout)
-    memory.written = clean
+    memory.written, memory.opening = clean, live_slider.can_be_drawn() and not memory.handout.present
     if link != {key: [text] for key, text in clean.items()}:
         # A name that is still bound to the page before cannot be written: then the next run tells the browser.
         with suppress(StreamlitAPIException):
@@ -297,8 +307,7 @@ def announce_parts(keys: Sequence[str]) -> None:
 
 def let_lead(part: str) -> None:
     """Say which part, drawn by now, follows a slider while that moves. Before the controls are drawn."""
-    memory = _memory()
-    memory.leader, memory.led = part, settings_now().values
+    _memory().leader = part
 
 
 def draw_part(key: str, draw: Callable[[Settings], bool]) -> None:
@@ -309,20 +318,31 @@ def draw_part(key: str, draw: Callable[[Settings], bool]) -> None:
     _draw_fragment(key, partial(_draw_part, key, draw))
 
 
+def draw_last(draw: Callable[[], None]) -> None:
+    """What follows all parts that a run draws, and shows nothing."""
+    _draw_fragment(_LAST, partial(_draw_last, draw))
+
+
 def _draw_part(key: str, draw: Callable[[Settings], bool]) -> None:
     memory = _memory()
     if memory.acted or memory.changed:  # a click in this part that is about the whole page
         st.rerun()
     memory.part, settings = key, settings_now()
-    memory.parts[key] = draw(settings)
-    if key == memory.leader:
-        memory.led = settings.values
-    _listen()
+    with st.container(key=key):
+        waits = memory.opening and memory.leader
+        memory.parts[key] = Part() if waits else Part(settings.values, draw(settings))
+        _listen(key)
     memory.part = ""
     if key in memory.due:
         memory.due.remove(key)
-        if not memory.due:
-            _write_unbound(memory.controls)
+
+
+def _draw_last(draw: Callable[[], None]) -> None:
+    memory = _memory()
+    draw()
+    memory.opening = False
+    _write_unbound(memory.controls)
+    _listen(_LAST)
 
 
 def _draw_fragment(key: str, draw: Callable[[], None]) -> None:
@@ -426,7 +446,7 @@ def _draw(control: Control, settings: Settings) -> None:
             heard=memory.heard,
             session=memory.session,
             wire=_wire(follower),
-            wire_at_rest=next((_wire(part) for part in memory.parts if part != follower), ""),
+            wire_at_rest=_wire(_LAST) if follower else "",
         )
     else:
         _draw_widget(control, settings)
@@ -443,13 +463,18 @@ def _say_what_is_not_shown(control: Control, settings: Settings, asked: Mapping[
         st.caption(f"{control.problem(wanted, settings)}: {control.showing(value)}.")
 
 
-def _listen() -> None:
-    """Draw the wire by which live sliders report: one in each part, or one for the page."""
+def _listen(part: str) -> None:
+    """Draw the wire by which live sliders report: one in each part and one after them, or one for the page."""
     memory = _memory()
     if not live_slider.can_be_drawn():
         return
-    part = memory.part
-    live_slider.listen(_wire(part), heard=memory.heard, on_report=partial(_follow, part) if part else _slide)
+    live_slider.listen(
+        _wire(part),
+        heard=memory.heard,
+        on_report=partial(_follow, part),
+        late=_late(memory) if part == _LAST else None,
+        empty=any(drawn and drawn.values is None for drawn in memory.parts.values()),
+    )
     report = live_slider.reported(_wire(part))
     if report and report.number != memory.heard:
         # Where the server was started again under an open page, its first move came before anybody listened.
@@ -461,26 +486,37 @@ def _wire(part: str) -> str:
     return f"wire {part}".strip()
 
 
-def _slide(part: str = "") -> None:
+def _late(memory: Memory) -> list[str]:
+    """The parts that show something else than the settings as they are now."""
+    values = memory.settings(memory.controls).values
+    return [key for key, drawn in memory.parts.items() if drawn and drawn.follows and drawn.values != values]
+
+
+def _slide(part: str = "") -> live_slider.Report | None:
     """Hear what a wire reports. It comes from the browser and may be anything: what is no value is no move."""
     memory, report = _memory(), live_slider.reported(_wire(part))
+    if report and not report.name:
+        memory.heard = report.number
     control = next((each for each in memory.controls if each.slides and report and each.name == report.name), None)
     if report and control:
         with suppress(ValueError):
             memory.slid[control.name] = control.read(str(report.value))
             memory.heard, memory.dragged = report.number, not report.rest
+    return report
 
 
 def _follow(part: str) -> None:
-    """Hear what the wire of a part reports, and draw again what has to follow it, if it is more than that part.
+    """Hear what a wire reports, and draw again what has to follow it, if it is more than the part of that wire.
 
-    While a slider moves that is one part: the one in which it stands, or else the one that leads. When it rests these
-    are all other parts, and beside them the sliders that look otherwise now. Where more than that does, the script runs
-    anew.
+    While a slider moves that is one part: the one in which it stands, or else the one before the eyes. When it rests
+    these are all other parts on the screen, and beside them the sliders that look otherwise now; the rest of the page
+    is asked for later. Where more than that changes, the script runs anew.
     """
     memory, noted = _memory(), bool(_memory().notes)
-    _slide(part)
-    if noted or memory.acted or memory.changed or None in memory.parts.values():
+    report = _slide(part)
+    if not part:
+        return
+    if (noted and memory.slid) or memory.acted or memory.changed or None in memory.parts.values():
         st.rerun()
     memory.take_changes(memory.controls)
     if memory.moving:
@@ -491,11 +527,10 @@ def _follow(part: str) -> None:
         memory.acted = True
         st.rerun()
     memory.looks = looks
-    led = memory.led == memory.settings(memory.controls).values
-    memory.due = [key for key, follows in memory.parts.items() if (not led if key == memory.leader else follows)]
+    memory.due = [key for key in _late(memory) if report and key in report.seen]
     beside = [memory.homes[name] for name in changed if memory.homes[name] not in memory.parts]
-    if [*memory.due, *beside] != [part]:
-        st.rerun([*memory.due, *beside])
+    if [*memory.due, *beside, _LAST] != [part]:
+        st.rerun([*memory.due, *beside, _LAST])
 
 
 def _looks(memory: Memory) -> dict[str, Any]:

@@ -6,12 +6,12 @@ hand is ahead of it.
 
 A slider does not report by itself but by a wire, an element that is not seen: what Streamlit runs upon a report is the
 part of the page in which the element stands that makes it. So a move comes by the wire of the part that follows it, and
-that the slider is at rest by the wire of another one, when the first has been drawn. One report is made at a time, the
-next one when the answer is there, so that slow machines draw fewer pictures and not late ones; the last move is always
-reported.
+that the slider is at rest by another wire, when that part has been drawn. Then the parts on the screen follow, and the
+others when they are scrolled to, or when nothing has moved for a while. One report is made at a time, the next one when
+the answer is there, so that slow machines draw fewer pictures and not late ones; the last move is always reported.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,12 +29,14 @@ _HTML = """<div class="live-slider">
 
 
 class Report(NamedTuple):
-    """What a browser says: which slider moved, where to, the number of the move, and whether the slider is at rest."""
+    """What a browser says: which slider moved ("" for none), where to, the number of the report, whether the slider is
+    at rest, and then the parts of the page that are to follow it at once: those on the screen."""
 
     name: str
     value: Any
     number: int
     rest: bool
+    seen: list[Any]
 
 
 @lru_cache(maxsize=1)  # two functions, for the server's life
@@ -82,13 +84,19 @@ def draw(
     _components()[0](key=key, data=dict(name=key, label=label) | more | dict(track))
 
 
-def listen(key: str, *, heard: int, on_report: Callable[[], None]) -> None:
+def listen(
+    key: str, *, heard: int, on_report: Callable[[], None], late: Sequence[str] | None, empty: bool = False
+) -> None:
     """Draw a wire, as the last element of what its reports draw anew: so a browser knows that they were answered.
 
     Args:
         key: by which `reported` is asked. on_report: called before the run that follows a report.
+        late: the parts that have not followed the sliders yet: they are asked for as soon as they are seen, or when
+            nothing has moved for a while. None for a wire that does not know it.
+        empty: these have not been drawn at all yet: they are asked for when what is there has been painted.
     """
-    _components()[1](key=key, data=dict(name=key, heard=heard), on_moved_change=on_report)
+    told = dict(name=key, heard=heard) | ({} if late is None else dict(late=late, empty=empty))
+    _components()[1](key=key, data=told, on_moved_change=on_report)
 
 
 def reported(key: str) -> Report | None:
@@ -96,4 +104,11 @@ def reported(key: str) -> Report | None:
     told = st.session_state[key].get("moved")
     if not isinstance(told, dict) or type(told.get("number")) is not int:
         return None
-    return Report(str(told.get("name")), told.get("value"), told["number"], told.get("rest") is not False)
+    seen = told.get("seen")
+    return Report(
+        str(told.get("name")),
+        told.get("value"),
+        told["number"],
+        told.get("rest") is not False,
+        seen if isinstance(seen, list) else [],
+    )

@@ -39,7 +39,8 @@ _STYLE = """<style>
     [data-testid="stElementContainer"]:has([data-testid="stDataFrame"]) { margin-top: 2rem; }
 }
 [data-testid="stMainBlockContainer"] { max-width: 1180px; }
-[data-testid="stLayoutWrapper"]:has(> .st-key-page_keys), [class*="st-key-wire"] { display: none; }
+[data-testid="stLayoutWrapper"]:has(> .st-key-page_keys), [class*="st-key-wire"],
+[data-testid="stLayoutWrapper"]:has(> [class*="st-key-part-"] > [class*="st-key-wire"]:only-child) { display: none; }
 @media screen { [data-testid="stLayoutWrapper"]:has(> .st-key-settings_in_print) { display: none; } }
 @media print {
     @page { margin: 10mm; }
@@ -61,8 +62,12 @@ _STYLE = """<style>
     .js-plotly-plot .legend .bg { fill: none !important; }
     /* Tables are pictures: those of the dark theme, known by its primary colour, are turned to light ones. */
     .stDataFrameGlideDataEditor[style*="#60A5FA"] { filter: invert(1) hue-rotate(180deg); }
-    [data-testid="stMainBlockContainer"] > [data-testid="stVerticalBlock"] { display: block; }
-    [data-testid="stMainBlockContainer"] > [data-testid="stVerticalBlock"] > * { margin-bottom: 0.8rem; }
+    :is([data-testid="stMainBlockContainer"] > [data-testid="stVerticalBlock"], [class*="st-key-part-"]) {
+        display: block;
+    }
+    :is([data-testid="stMainBlockContainer"] > [data-testid="stVerticalBlock"], [class*="st-key-part-"]) > * {
+        margin-bottom: 0.8rem;
+    }
     [data-testid="stPlotlyChart"], [data-testid="stDataFrame"], .katex-display, table, p { break-inside: avoid; }
     :has(> [data-testid="stHeading"]) { break-after: avoid; }
 }
@@ -216,29 +221,28 @@ def parts(
     compute: Callable[[Settings], Any],
     *draw: Callable[[Settings, Any], None],
     below: Callable[[Settings, Any], None],
-    leads: int = 0,
 ) -> None:
     """Draw the page in parts, of which each can be drawn anew by itself when a slider moves, and its controls.
 
-    The controls are drawn after the part that leads: so its picture is on its way first. While presenting, what is on
-    show leads.
+    The first part leads: it follows a slider while that moves. The controls are drawn after it, so that its picture is
+    on its way first. While presenting, what is on show leads.
 
     Args:
         compute: what the parts show, from the settings; once for all parts that are drawn together.
         draw: the parts, from the settings and what was computed.
         below: the part below them, of which the sliders change nothing while its expanders are closed.
-        leads: the place of the part that follows a slider while that moves.
     """
     set_stage()
     keyed = {f"part {place}": each for place, each in enumerate([*draw, below], start=1)}
-    leader = list(keyed)[leads]
+    leader = next(iter(keyed))
     controls.announce_parts(list(keyed))
     for key, each in keyed.items():
-        controls.draw_part(key, partial(_draw_part, compute, each, first=key == "part 1", below=each is below))
+        controls.draw_part(key, partial(_draw_part, compute, each, first=key == leader, below=each is below))
         if key == leader and not presenting():
             _draw_beside(leader)
     if presenting():
         _draw_beside(next((key for key in keyed if st.session_state[_PARTS][key].shown), leader))
+    controls.draw_last(lambda: st.session_state.pop(_COMPUTED, None))
 
 
 def _draw_beside(leader: str) -> None:
@@ -270,7 +274,7 @@ def _draw_part(
     if controls.more_is_due():
         st.session_state[_COMPUTED] = settings.values, computed
     draw(settings, computed)
-    return this.opened or not below
+    return this.opened if below else this.shown or first
 
 
 def settings_in_print(settings: Settings) -> None:

@@ -1,32 +1,8 @@
-const QUICK = 1000, REST = 400, PATIENCE = 2000; // milliseconds
-const wires = window.sliderWires ??= new Map();
-// What all sliders of the page share: the number of the last report, and who has something to report.
-const line = { sent: 0, waiting: false, hands: new Set() };
-function next() {
-    const [hand] = line.hands;
-    if (line.waiting || !hand) return;
-    const rest = hand.rests && (!hand.moved || !hand.wireAtRest);
-    const report = wires.get(rest && hand.wireAtRest || hand.wire);
-    if (!report) return; // it is being drawn
-    hand.moved = false;
-    if (rest) hand.rests = false;
-    if (!hand.rests) line.hands.delete(hand);
-    line.waiting = true;
-    hand.last = line.sent += 1;
-    line.patience = setTimeout(heard, PATIENCE, line.sent);
-    report({ name: hand.name, value: hand.value(), number: hand.last, rest });
-}
-function heard(number) {
-    if (number < line.sent) return;
-    clearTimeout(line.patience);
-    line.waiting = false;
-    // That a slider rests is said when the picture of its move has been painted: it lets the rest of the page follow.
-    if ([...line.hands].some(hand => hand.moved)) next(); else requestAnimationFrame(() => setTimeout(next));
-}
-window.sliderHeard = heard;
+const QUICK = 1000, REST = 400; // milliseconds
+const line = window.sliderLine ??= { hands: new Set(), wires: new Map(), waiting: false, sent: 0, moved: 0 };
 function take(input) {
     const hand = { moved: false, rests: false, touched: false, keyed: false, quick: false, at: -QUICK, last: 0 };
-    const say = () => { line.hands.add(hand); next(); };
+    const say = () => { line.hands.add(hand); line.next?.(); };
     const rests = () => { hand.owes = false; hand.rests = true; say(); };
     input.onkeydown = () => { hand.keyed = true; };
     input.onpointerdown = () => { hand.keyed = false; };
@@ -56,7 +32,8 @@ export default function ({ data, key, parentElement }) {
     const hand = input.hand ??= take(input);
     const value = () => options ? options[input.value] : Number(Number(input.value).toFixed(6));
     const show = () => { output.textContent = value(); input.setAttribute('aria-valuetext', value()); };
-    Object.assign(hand, { name: data.name, wire: data.wire, wireAtRest: data.wire_at_rest, value, show });
+    const beside = data.wire_at_rest && !parentElement.closest('[class*="st-key-part-"]');
+    Object.assign(hand, { name: data.name, beside, wire: data.wire, wireAtRest: data.wire_at_rest, value, show });
     if (line.session !== session) Object.assign(line, { session, sent: 0, waiting: false });
     line.sent = Math.max(line.sent, data.heard);
     const other = hand.session !== undefined && hand.session !== session; // a server that was started again

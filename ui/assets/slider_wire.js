@@ -1,4 +1,74 @@
+const PATIENCE = 2000, QUIET = 1500, SOON = 50; // milliseconds
+// What all sliders and wires of the page share: who has something to report, by which wires, and whether an answer is
+// waited for; the number of the last report, and when a move was reported last.
+const line = window.sliderLine ??= { hands: new Set(), wires: new Map(), waiting: false, sent: 0, moved: 0 };
+const place = part => document.querySelector(`.st-key-${part.replace(' ', '-')}`);
+// The parts of which something is on the screen, with how many pixels of their height.
+const seen = line.seen = () => {
+    const found = new Map();
+    for (const part of [...line.wires.keys()].map(wire => wire.replace('wire ', ''))) {
+        const { top, bottom } = place(part)?.getBoundingClientRect() ?? { top: 0, bottom: 0 };
+        const pixels = Math.min(bottom, innerHeight) - Math.max(top, 0);
+        if (pixels > 0) found.set(part, pixels);
+    }
+    return found;
+};
+// Whoever has scrolled on sees the part that is before the eyes follow, not the one that leads.
+function followed(leader) {
+    const parts = seen(), most = Math.max(...parts.values());
+    if (!parts.size || parts.get(leader.replace('wire ', '')) > innerHeight / 4) return leader;
+    return `wire ${[...parts.keys()].find(part => parts.get(part) === most)}`;
+}
+line.next = () => {
+    const hands = [...line.hands], hand = hands.find(each => each.moved) ?? hands[0];
+    if (line.waiting || !hand) return;
+    const rest = hand.rests && (!hand.moved || !hand.wireAtRest);
+    const report = line.wires.get(rest && hand.wireAtRest || (hand.beside ? followed(hand.wire) : hand.wire));
+    if (!report) return; // it is being drawn
+    if (hand.moved) line.moved = performance.now();
+    hand.moved = false;
+    if (rest) hand.rests = false;
+    if (!hand.rests) line.hands.delete(hand);
+    line.waiting = true;
+    hand.last = line.sent += 1;
+    line.patience = setTimeout(heard, PATIENCE, line.sent);
+    report({ name: hand.name, value: hand.value(), number: hand.last, rest, seen: rest ? hand.wants ?? [...seen().keys()] : [] });
+};
+function heard(number) {
+    if (number < line.sent) return;
+    clearTimeout(line.patience);
+    line.waiting = false;
+    // That a slider rests is said when the picture of its move has been painted: it lets the rest of the page follow.
+    if ([...line.hands].some(hand => hand.moved)) line.next(); else painted(line.next);
+}
+function painted(then) {
+    requestAnimationFrame(() => setTimeout(then));
+}
+// Parts that are late follow when they are seen, and when nothing has moved for a while; one that is empty still, as
+// soon as the pictures before it are there.
+function watch(wire, late, empty) {
+    const eye = { name: '', value: () => null, wire, wireAtRest: wire };
+    const look = wants => { Object.assign(eye, { rests: true, wants }); line.hands.add(eye); line.next(); };
+    const observer = new IntersectionObserver(found => { if (found.some(each => each.isIntersecting)) look(); });
+    const quiet = setInterval(() => {
+        if (!line.waiting && !line.hands.size && performance.now() - line.moved > QUIET) look(late);
+    }, QUIET);
+    let soon;
+    const open = () => {
+        const charts = [...document.querySelectorAll('[data-testid="stSkeleton"], [data-testid="stPlotlyChart"]')];
+        if (charts.every(chart => chart.querySelector('.main-svg'))) painted(() => look(late));
+        else soon = setTimeout(open, SOON);
+    };
+    if (empty) open(); else late.map(place).forEach(part => part && observer.observe(part));
+    return () => { observer.disconnect(); clearInterval(quiet); clearTimeout(soon); line.hands.delete(eye); };
+}
 export default function ({ data, setTriggerValue }) {
-    (window.sliderWires ??= new Map()).set(data.name, report => setTriggerValue('moved', report));
-    window.sliderHeard?.(data.heard);
+    line.wires.set(data.name, report => setTriggerValue('moved', report));
+    heard(data.heard);
+    const { late } = data;
+    if (!late) return;
+    line.unwatch?.(); // Streamlit ends it with the page alone
+    const busy = document.querySelectorAll('[class*="st-key-part-"]');
+    busy.forEach(part => part.setAttribute('aria-busy', late.map(place).includes(part)));
+    return line.unwatch = late.length ? watch(data.name, late, data.empty) : () => {};
 }
