@@ -189,14 +189,15 @@ def the_pattern(settings: Settings, shown: Shown) -> None:
         return
     settings.draw("scheme")
     settings.draw("alibi_head")
-    scheme, n, d_model, slope = settings.scheme, settings.n_tokens, settings.d_model, shown.slope
+    scheme = settings.scheme
     across, down, unit = "position", "dimension", "value"
     if scheme == "rope":
         down, unit = "pair", "sine and cosine of the angle"
     if scheme == "alibi":
         across, down, unit = "key position", "query position", "bias"
     nearest = positional.closest(shown.encoding) if scheme in ADDED else None
-    finding = said.pattern(scheme, nearest, positional.frequencies(d_model)[: d_model // 2], slope)
+    frequencies = positional.frequencies(settings.d_model)[: settings.d_model // 2]
+    finding = said.pattern(scheme, nearest, frequencies, shown.slope)
     chart = figures.heatmap(
         shown.pattern.T,  # that of ALiBi is its own mirror image
         x=shown.positions,
@@ -211,8 +212,15 @@ def the_pattern(settings: Settings, shown: Shown) -> None:
     )
     page.figure(chart, key="encoding", alt=f"{said.NAMES[scheme]}: {down} down, {across} across. {finding}")
     page.findings(finding)
+
+
+def the_equation(settings: Settings, shown: Shown) -> None:
+    """What the picture shows, and its formula."""
+    if not page.goes_on():
+        return
+    scheme = settings.scheme
     st.markdown(said.EXPLAINED[scheme])
-    st.latex(said.equation(scheme, n, d_model, slope))
+    st.latex(said.equation(scheme, settings.n_tokens, settings.d_model, shown.slope))
     if scheme in ("sinusoidal", "rope"):
         st.caption("Positions p and pairs i of the formula begin at 0, so here dimensions are counted from 0 too.")
 
@@ -449,5 +457,7 @@ page.start(
     "Attention by itself does not know who stands where. Here are ways to tell it, and what changes when it knows.",
 )
 controls.open_page("positional_encoding", CONTROLS["positional_encoding"], in_parts=True)
-page.parts(Shown, the_pattern, waves, near_and_far, lengths_of_vectors, shuffled_words, where_am_i, below=below)
+page.parts(
+    Shown, the_pattern, the_equation, waves, near_and_far, lengths_of_vectors, shuffled_words, where_am_i, below=below
+)
 page.foot("positional_encoding")

@@ -68,13 +68,20 @@ def who_waits(settings: Settings, shown: Shown) -> None:
     """Who waits for whom."""
     if not page.section():
         return
-    n, d_model, steps = settings.n_tokens, settings.d_model, recurrence_words.steps(shown.costs)
+    steps = recurrence_words.steps(shown.costs)
     page.figure(
         recurrence_figures.dependencies(shown.names),
         key="dependencies",
         alt=f"Sequential step against token, for the RNN above and for attention below. {' '.join(steps)}",
     )
     page.findings(*steps)
+
+
+def what_a_step_is(settings: Settings, shown: Shown) -> None:
+    """How to read the picture, and the two formulas."""
+    if not page.goes_on():
+        return
+    n, d_model = settings.n_tokens, settings.d_model
     st.markdown(
         "A step is one round of work, in which no token waits for another one. Within a round a few operations follow "
         "each other (in attention: scores, softmax, weighted sum), as many for a long sequence as for a short one. "
@@ -259,5 +266,5 @@ page.start(
     "Here is what each has to wait for, what it costs, and how far its memory reaches.",
 )
 controls.open_page("recurrence", CONTROLS["recurrence"], in_parts=True)
-page.parts(Shown, who_waits, what_it_costs, what_it_takes, what_is_remembered, below=below)
+page.parts(Shown, who_waits, what_a_step_is, what_it_costs, what_it_takes, what_is_remembered, below=below)
 page.foot("recurrence")

@@ -258,7 +258,7 @@ def draw_beside() -> None:
             elif not control.in_page and control.applies(settings) and control.name not in memory.handout.hidden:
                 if heading:  # with nothing below it, it is left out
                     # beside a presented section a heading would stand between those of page and section
-                    st.markdown(f"**{heading}**") if memory.handout.present else st.subheader(heading)
+                    st.markdown(f"**{heading}**") if memory.handout.present else st.subheader(heading, anchor=False)
                 heading = ""
                 _draw_beside(control, settings)
         if memory.page != navigation.HAND_OUT.name:  # it has no example
@@ -623,7 +623,7 @@ def _forget(names: Iterable[str]) -> None:
 def teaching_buttons() -> None:
     """For the projector and for handing out, below the controls."""
     with st.sidebar:
-        st.subheader("Teach")
+        st.subheader("Teach", anchor=False)
         st.button(
             "Present",
             help="For the projector: large, one section at a time",

@@ -199,7 +199,7 @@ def offer() -> None:
     with st.sidebar:
         offered = _offered(name)
         if offered:
-            st.subheader("Experiments")
+            st.subheader("Experiments", anchor=False)
         for place, experiment in enumerate(offered):
             st.button(
                 experiment.name, key=f"{name}_experiment_{place}", on_click=_set, args=(experiment,), width="stretch"

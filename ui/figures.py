@@ -28,6 +28,16 @@ BAR_ABOVE = 94  # pixels that a colour bar above the map takes
 _DIGIT, _LETTER = 8, 7  # pixels that a digit and a letter of a tick label take
 _TITLE_BESIDE = 60  # pixels that a title beside a map takes, with the space around it
 _TITLE_BELOW = 86  # pixels that tick labels and a title below the map take
+_FAINT = "rgba(128, 132, 149, 0.3)"  # lines behind the picture, on light and dark
+_AXIS = dict(
+    fixedrange=True,
+    automargin=True,
+    tickfont=dict(size=TICK_FONT),
+    gridcolor=_FAINT,
+    zerolinecolor=_FAINT,
+    tickcolor=_FAINT,
+)
+_UPRIGHT = dict(showgrid=False, zeroline=False)  # lines that axes along x go without
 
 _SHARE_STEPS = (0.05, 0.1, 0.2, 0.5, 1.0)
 
@@ -370,13 +380,18 @@ def finish(spec: dict[str, Any], height: int, top: int | None = None, bottom: in
 
     Takes the plain form, a dict of data and layout, and changes it. Where labels, titles or a legend take more room
     than the margins leave, Plotly makes it, but draws everything twice for it: so the margins are rather too wide.
+
+    It would also draw twice for Streamlit, which gives it each figure again as soon as it is drawn: with a template
+    (Streamlit's theme is one) it takes that for another figure, without one and with a `datarevision` for the same.
+    So the figure has colours of its own, for paper; on the screen `ui.page` takes those of the page for words and
+    background.
     """
     layout = spec["layout"]
     for name in layout:
         if name.startswith(("xaxis", "yaxis")):
             title = _title_of(layout[name])
-            layout[name] = dict(fixedrange=True, automargin=True, tickfont=dict(size=TICK_FONT)) | layout[name]
-            layout[name]["title"] = dict(font=dict(size=TITLE_FONT)) | title
+            layout[name] = _AXIS | (_UPRIGHT if name[0] == "x" else {}) | layout[name]
+            layout[name]["title"] = dict(font=dict(size=TITLE_FONT), standoff=21 if name[0] == "x" else 25) | title
             if not title.get("text"):  # an empty one would be given room
                 del layout[name]["title"]
     for annotation in layout.get("annotations", ()):
@@ -384,11 +399,12 @@ def finish(spec: dict[str, Any], height: int, top: int | None = None, bottom: in
     layout["legend"] = dict(font=dict(size=TICK_FONT)) | layout.get("legend", {})
     layout |= dict(
         height=height,
-        margin=dict(l=_room_at_the_left(layout), r=20, t=top or legend_above(), b=bottom),
+        margin=dict(l=_room_at_the_left(layout), r=20, t=top or legend_above(), b=bottom, pad=8),
         dragmode=False,
-        hoverlabel=dict(font=dict(size=TICK_FONT)),
-        font=dict(size=TICK_FONT),
-        template=dict(layout={}),  # Streamlit fills in its theme; Plotly's own would be 7 KB on every redraw
+        hoverlabel=dict(font=dict(size=TICK_FONT, color="white"), bgcolor="#31333F", bordercolor=MUTED),
+        font=dict(size=TICK_FONT, family='"Source Sans", sans-serif', color="#31333F"),
+        modebar=dict(bgcolor="rgba(0, 0, 0, 0)", color=MUTED, activecolor=MUTED),
+        datarevision=0,
     )
     return Figure(spec)
 
@@ -524,6 +540,7 @@ def _colours(kind: str, end: float, unit: str) -> dict[str, Any]:
             thickness=12,
             len=1,
             xpad=0,
+            outlinewidth=0,
             tickfont=dict(size=TICK_FONT),
         ),
     )

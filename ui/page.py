@@ -13,16 +13,18 @@ import pyarrow as pa
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from ui import controls, experiments, figure_tables, figures, handout, navigation, page_keys, scripts
+from ui import controls, experiments, figure_tables, figures, handout, navigation, page_keys, scripts, words
 from ui import take_away_files as files
 from ui.control_kinds import Settings
 from ui.scripts.writing import notebook
 
-# Plotly's tick labels and titles are too pale on white (3.7:1). The text colour of the page is right in both themes.
+# Figures are drawn for paper. On the screen their words have the colour of the page, light or dark, and no background.
 _STYLE = """<style>
 .js-plotly-plot :is(g[class*="tick"], .infolayer, .textpoint, .colorbar) text, .js-plotly-plot text.bartext-outside {
     fill: currentColor !important;
 }
+.js-plotly-plot .main-svg { background: none !important; }
+.js-plotly-plot :is(.bglayer, .legend) .bg { fill: none !important; }
 .js-plotly-plot .heatmap-label [style*="fill: rgb(68, 68, 68)"] { fill: black !important; }
 [data-testid="stMetricValue"] { font-size: 1.75rem; }
 [data-testid="stMetricLabel"] * { white-space: normal !important; }
@@ -173,7 +175,8 @@ def start(name: str, sentence: str, title: str | None = None) -> None:
     navigation.ensure(name)
     st.session_state[_PARTS] = {"": Part()}
     st.html(_STYLE)
-    st.title(title or navigation.entry(name).title)
+    title = title or navigation.entry(name).title
+    st.title(title, anchor=words.anchor(title))
     with st.container(key="what_is_seen"):
         st.markdown(sentence)
 
@@ -201,8 +204,15 @@ def section(heading: str | None = None, stages: Stages | None = None) -> bool:
         return False
     this.shown = True
     if heading:
-        st.header(heading)
+        st.header(heading, anchor=words.anchor(heading))
     return True
+
+
+def goes_on() -> bool:
+    """Go on with the section of the part above, so that its picture follows a slider alone; False where not on show."""
+    this = _this_part()
+    this.shown = controls.shown_as().present in (0, _number_of_sections(controls.part()))
+    return this.shown
 
 
 def go_to_top() -> None:
@@ -307,7 +317,9 @@ def figure(chart: figures.Figure, key: str, alt: str, tables: Tables | None = No
     if presenting():
         chart = figures.enlarged(chart)
     picture = {"format": "png", "scale": 2, "filename": files.file_name(*controls.address(), key)}
-    return st.plotly_chart(chart, key=key, config=_CHART_CONFIG | {"toImageButtonOptions": picture}, alt=alt)
+    return st.plotly_chart(
+        chart, key=key, config=_CHART_CONFIG | {"toImageButtonOptions": picture}, alt=alt, theme=None
+    )
 
 
 def findings(*sentences: str) -> DeltaGenerator:

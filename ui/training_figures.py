@@ -105,6 +105,7 @@ def _ticks(title: str, starts: Array, texts: Sequence[str], kept: Sequence[int])
 
 def _colours() -> dict[str, Any]:
     bar = dict(title=dict(text="weight", side="top"), orientation="h", y=0.999, yanchor="bottom", thickness=12)
+    bar["outlinewidth"] = 0
     return dict(colorscale=figures.SHARES, cmin=0, cmax=1, colorbar=bar | dict(tickfont=dict(size=figures.TICK_FONT)))
 
 

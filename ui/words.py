@@ -1,5 +1,6 @@
 """Sentences that are computed from the numbers beside them. Plain text, to be shown with `page.findings` or spoken."""
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -34,6 +35,11 @@ def power_of_ten(exponent: int) -> str:
 def counted(count: int, noun: str) -> str:
     """1 token, 12 tokens."""
     return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def anchor(heading: str) -> str:
+    """The name of a heading in a link: one-row-checked-by-hand. Without it a browser makes one at every drawing."""
+    return "-".join(re.findall(r"[a-z0-9]+", heading.lower()))
 
 
 def token(name: str) -> str:

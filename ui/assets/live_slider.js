@@ -1,5 +1,5 @@
 const QUICK = 1000, REST = 400; // milliseconds
-const line = window.sliderLine ??= { hands: new Set(), wires: new Map(), waiting: false, sent: 0, moved: 0 };
+const line = window.sliderLine ??= { hands: new Set(), wires: new Map(), waiting: 0, sent: 0, moved: 0 };
 function take(input) {
     const hand = { moved: false, rests: false, touched: false, keyed: false, quick: false, at: -QUICK, last: 0 };
     const say = () => { line.hands.add(hand); line.next?.(); };
@@ -34,7 +34,7 @@ export default function ({ data, key, parentElement }) {
     const show = () => { output.textContent = value(); input.setAttribute('aria-valuetext', value()); };
     const beside = data.wire_at_rest && !parentElement.closest('[class*="st-key-part-"]');
     Object.assign(hand, { name: data.name, beside, wire: data.wire, wireAtRest: data.wire_at_rest, value, show });
-    if (line.session !== session) Object.assign(line, { session, sent: 0, waiting: false });
+    if (line.session !== session) Object.assign(line, { session, sent: 0, waiting: 0 });
     line.sent = Math.max(line.sent, data.heard);
     const other = hand.session !== undefined && hand.session !== session; // a server that was started again
     if (hand.session !== session) Object.assign(hand, { session, last: 0 });

@@ -1,7 +1,8 @@
 const PATIENCE = 2000, QUIET = 1500, SOON = 50; // milliseconds
-// What all sliders and wires of the page share: who has something to report, by which wires, and whether an answer is
-// waited for; the number of the last report, and when a move was reported last.
-const line = window.sliderLine ??= { hands: new Set(), wires: new Map(), waiting: false, sent: 0, moved: 0 };
+const NOTHING = 0, DRAWING = 1, ANSWER = 2;
+// What all sliders and wires of the page share: who has something to report, by which wires, and what is waited for;
+// the number of the last report, and when a move was reported last.
+const line = window.sliderLine ??= { hands: new Set(), wires: new Map(), waiting: NOTHING, sent: 0, moved: 0 };
 const place = part => document.querySelector(`.st-key-${part.replace(' ', '-')}`);
 // The parts of which something is on the screen, with how many pixels of their height.
 const seen = line.seen = () => {
@@ -21,15 +22,17 @@ function followed(leader) {
 }
 line.next = () => {
     const hands = [...line.hands], hand = hands.find(each => each.moved) ?? hands[0];
-    if (line.waiting || !hand) return;
+    if (!hand || line.waiting > (hand.moved ? DRAWING : NOTHING)) return;
     const rest = hand.rests && (!hand.moved || !hand.wireAtRest);
-    const report = line.wires.get(rest && hand.wireAtRest || (hand.beside ? followed(hand.wire) : hand.wire));
+    const wire = rest && hand.wireAtRest || (hand.beside ? followed(hand.wire) : hand.wire);
+    const report = line.wires.get(wire);
     if (!report) return; // it is being drawn
     if (hand.moved) line.moved = performance.now();
     hand.moved = false;
     if (rest) hand.rests = false;
     if (!hand.rests) line.hands.delete(hand);
-    line.waiting = true;
+    line.waiting = ANSWER;
+    if (!rest) expect(place(wire.replace('wire ', '')));
     hand.last = line.sent += 1;
     line.patience = setTimeout(heard, PATIENCE, line.sent);
     report({ name: hand.name, value: hand.value(), number: hand.last, rest, seen: rest ? hand.wants ?? [...seen().keys()] : [] });
@@ -37,9 +40,21 @@ line.next = () => {
 function heard(number) {
     if (number < line.sent) return;
     clearTimeout(line.patience);
-    line.waiting = false;
+    line.waiting = NOTHING;
     // That a slider rests is said when the picture of its move has been painted: it lets the rest of the page follow.
     if ([...line.hands].some(hand => hand.moved)) line.next(); else painted(line.next);
+}
+// That a move was answered is seen first by its picture: Streamlit puts a new chart in the place of the old one. While
+// Plotly draws it, the next move is on its way.
+const answer = new MutationObserver(() => {
+    answer.disconnect();
+    line.waiting = Math.min(line.waiting, DRAWING);
+    line.next();
+});
+function expect(part) {
+    answer.disconnect();
+    for (const chart of part?.querySelectorAll('[data-testid="stPlotlyChart"]') ?? [])
+        answer.observe(chart.closest('[data-testid="stVerticalBlock"]'), { childList: true });
 }
 function painted(then) {
     requestAnimationFrame(() => setTimeout(then));
