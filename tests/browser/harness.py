@@ -33,14 +33,14 @@ CHROMIUM_ARGS = [
 ]
 CHROMIUM_NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
 
-# Drawn to the end: a heading (or an exception) on the page, no script running, nothing stale or still to be loaded,
+# Drawn to the end: a heading (or an exception) on the page, no script running, nothing stale, late or yet to be loaded,
 # and all of that for 0.6 s - a page may ask for a second run when the first one ends, and a slider says that it rests,
 # upon which the link is written, 0.4 s after the last key.
 SETTLED = """() => {
     const app = document.querySelector('[data-testid="stApp"]');
     const still = app?.dataset.testScriptState === 'notRunning'
         && document.querySelector('[data-testid="stMain"] h1, [data-testid="stException"]')
-        && !document.querySelector('[data-stale="true"], [data-testid="stSkeleton"]');
+        && !document.querySelector('[data-stale="true"], [data-testid="stSkeleton"], [aria-busy="true"]');
     if (!still) { window.stillSince = undefined; return false; }
     window.stillSince ??= performance.now();
     return performance.now() - window.stillSince > 600;
