@@ -41,9 +41,9 @@ SLIDERS: dict[str, dict[str, range]] = {
 }
 # The parts of each page that are on a screen of 1280 x 900 pixels when it opens; a page in one part has none.
 ON_SCREEN: dict[str, tuple[str, ...]] = {
-    "recurrence": ("part 1",),
+    "recurrence": ("part 1", "part 2"),
     "self_attention": ("part 1", "part 2"),
-    "positional_encoding": ("part 1",),
+    "positional_encoding": ("part 1", "part 2"),
     "multi_head_attention": ("part 1", "part 2"),
     "transformer_block": ("part 1", "part 2"),
     "training_lab": (),

@@ -88,7 +88,7 @@ class Visitor:
         wires = told(self.widget(key))
         self._slid[key] = float(value), self._begun
         wire = (rest and wires["wire_at_rest"]) or wires["wire"]
-        return await self._say(wire, patience, name=key, value=value, rest=rest, seen=self._seen() if rest else [])
+        return await self.say(wire, patience, name=key, value=value, rest=rest, seen=self._seen() if rest else [])
 
     async def look(self, patience: float = 60) -> float:
         """Ask for the parts that have not followed the sliders yet, as a browser does by and by; returns the seconds.
@@ -98,9 +98,10 @@ class Visitor:
         late = self.late()
         if not late:
             return 0.0
-        return await self._say(_LAST_WIRE, patience, name="", value=None, rest=True, seen=late)
+        return await self.say(_LAST_WIRE, patience, name="", value=None, rest=True, seen=late)
 
-    async def _say(self, wire: str, patience: float, **report: Any) -> float:
+    async def say(self, wire: str, patience: float = 60, **report: Any) -> float:
+        """Report by a wire: name, value, rest, seen; returns the seconds, like `set`. Raises KeyError: no such wire."""
         self._moves += 1
         told_by = json.dumps([dict(event="moved", value=report | dict(number=self._moves))])
         return await self.report(events(self.widget(wire)), patience, json_trigger_value=told_by)
@@ -126,12 +127,16 @@ class Visitor:
         """
         return await self._changed(await self._send(WidgetState(id=widget_id, **value)), patience)
 
-    async def open(self, path: str, patience: float = 60) -> float:
-        """Go to another address of the app, as a link on the page does; returns the seconds until it is drawn."""
+    async def open(self, path: str, patience: float = 60, *, look: bool = True) -> float:
+        """Go to another address of the app, as a link on the page does; returns the seconds until it is drawn.
+
+        look: to its end, not just its first part.
+        """
         address = urlsplit(path)
         self.page, self.query, self._page_hash = address.path.strip("/"), address.query, ""
         self._states.clear()
-        return await self._changed(await self._send(), patience) + await self.look(patience)
+        took = await self._changed(await self._send(), patience)
+        return took + (await self.look(patience) if look else 0.0)
 
     async def rerun(self, patience: float = 60) -> float:
         """Run the whole script again, as the menu's entry does; returns the seconds until it is drawn."""

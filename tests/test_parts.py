@@ -117,3 +117,67 @@ def test_a_slider_within_the_page_moves_the_pictures_around_it(server: str) -> N
             assert {key for key, spec in maps(visitor).items() if spec != before[key]} == {"row"}
 
     run(drag())
+
+
+def test_what_is_not_on_the_screen_follows_when_it_is_asked_for(server: str) -> None:
+    async def move() -> None:
+        async with visit(server, "/self_attention") as visitor:
+            assert visitor.late() == []
+            visitor.sees, before = ["part 1"], maps(visitor)
+            await visitor.set("seq_len", 8)
+            now = maps(visitor)
+            assert {key for key in now if now[key] != before[key]} == {"map"}
+            assert (visitor.late(), visitor.query) == (["part 2", "part 3"], "seq_len=8")
+            await visitor.look()
+            async with visit(server, "/self_attention?seq_len=8") as other:
+                assert (visitor.late(), maps(visitor), visitor.texts()) == ([], maps(other), other.texts())
+            assert visitor.exceptions == []
+
+    run(move())
+
+
+def test_what_was_late_is_on_the_page_when_anything_else_is_changed(server: str) -> None:
+    async def move() -> None:
+        async with visit(server, "/self_attention") as visitor:
+            visitor.sees = ["part 1"]
+            await visitor.set("seq_len", 8)
+            await visitor.set("causal", True)
+            assert visitor.late() == []
+            async with visit(server, "/self_attention?seq_len=8&causal=true") as other:
+                assert maps(visitor) == maps(other)
+            assert visitor.exceptions == []
+
+    run(move())
+
+
+def test_a_page_opens_with_its_first_part(server: str) -> None:
+    async def look(name: str) -> None:
+        async with visit(server, "/home") as visitor:
+            await visitor.open(f"/{name}", look=False)
+            first, late = maps(visitor), visitor.late()
+            await visitor.look()
+            assert len(first) == 1
+            assert late[0] == "part 2"
+            assert len(maps(visitor)) > 1
+            assert visitor.late() == []
+            whole = seen(visitor), visitor.query
+            await visitor.rerun()
+            assert whole == (seen(visitor), visitor.query)
+            assert visitor.exceptions == []
+
+    for name in (page for page in SLIDERS if page != "training_lab"):
+        run(look(name))
+
+
+@pytest.mark.parametrize("wanted", ["part 2", 7, None, [7, None, ["part 2"], {}], {"part 2": 1}])
+def test_nonsense_about_what_is_seen_draws_nothing(wanted: Any, server: str) -> None:
+    async def say() -> None:
+        async with visit(server, "/self_attention") as visitor:
+            before = maps(visitor)
+            await visitor.slide("seq_len", 8, rest=False)
+            await visitor.say("wire last", name="seq_len", value=8, rest=True, seen=wanted)
+            now = maps(visitor)
+            assert {key for key in now if now[key] != before[key]} == {"map"}
+            assert (visitor.query, visitor.exceptions) == ("seq_len=8", [])
+
+    run(say())

@@ -4,9 +4,10 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, expect
 
+from benchmarks.classroom import ON_SCREEN
 from tests.browser.conftest import OpenPage, OpenTab
 from tests.browser.harness import Scheme, Visit
-from tests.browser.reading import link, slider, state, wait_until
+from tests.browser.reading import link, redrawn, slider, state, wait_until
 
 LENGTH, WIDTH, HEADS = "Sequence length", "Model width d_model", "Attention heads"
 
@@ -113,3 +114,33 @@ def test_keys_pressed_slower_than_a_hand_rests_leave_the_last_value_in_the_link(
     visit.settle()
     assert slider(visit, WIDTH).input_value() == "22"
     assert link(visit) == {"d_model": "22", "heads": "4"}
+
+
+BUSY = """() => [...document.querySelectorAll('[aria-busy="true"]')].map(each => each.className.match(/st-key-part-(\\d+)/)[1])"""
+
+
+@pytest.mark.parametrize("name", [name for name, parts in ON_SCREEN.items() if parts])
+def test_the_class_of_the_benchmark_sees_what_a_screen_shows(name: str, open_tab: OpenTab) -> None:
+    visit = open_tab(f"/{name}")
+    visit.page.set_viewport_size({"width": 1280, "height": 900})
+    visit.settle()
+    assert tuple(visit.page.evaluate("() => [...sliderLine.seen().keys()].sort()")) == ON_SCREEN[name]
+
+
+def test_what_is_further_down_follows_when_it_is_scrolled_to_or_after_a_while(open_tab: OpenTab) -> None:
+    visit = open_tab("/self_attention")
+    visit.page.set_viewport_size({"width": 1280, "height": 700})
+    slider(visit, LENGTH).press("ArrowRight")
+    visit.page.wait_for_function(f"() => ({BUSY})().join() === '2,3'")  # the map is on the screen
+    visit.page.locator(".st-key-row").scroll_into_view_if_needed()
+    visit.page.wait_for_function(f"() => !({BUSY})().includes('2')", timeout=1_400)  # long before it is quiet
+    expect(slider(visit, "Query token")).to_have_attribute("max", "5")  # six to choose from
+    visit.page.wait_for_function(f"() => ({BUSY})().join() === ''", timeout=5_000)
+    visit.settle()
+    assert visit.page.locator(".st-key-stage_X .js-plotly-plot").count() == 1
+
+    # There the row follows the hand, not the map above it, which is late then.
+    visit.page.locator(".st-key-row").evaluate("row => row.scrollIntoView({ block: 'center' })")
+    with redrawn(visit, "row"):
+        slider(visit, LENGTH).press("ArrowRight")
+    expect(visit.page.get_by_text("Each of the 7 rows sums to 1")).to_be_attached()

@@ -104,6 +104,9 @@ def test_the_section_on_show_follows_a_slider_while_it_is_dragged(
     assert wait_until(visit, f"before => ({drawn})() !== before", before)
     page.mouse.up()
     visit.settle()
+    reports = page.evaluate("sliderLine.sent")
+    page.wait_for_timeout(2_000)
+    assert page.evaluate("sliderLine.sent") == reports, "nothing moves, and the page goes on asking"
     assert visit.errors == []
 
 

@@ -36,8 +36,16 @@ def test_plotly_knows_every_part_of_every_figure(name: str, link: dict[str, str]
         assert _parts(checked) == _parts(spec), key
 
 
+def test_plotly_is_told_that_a_figure_given_again_is_the_same() -> None:
+    """With a template, or without a `datarevision`, it draws each figure twice: Streamlit gives it again at once."""
+    for name, link in LINKS:
+        for key, spec in specs(open_page(name, **link)).items():
+            assert "template" not in spec["layout"], key
+            assert spec["layout"]["datarevision"] == 0, key
+
+
 def _parts(value: Any) -> Any:
-    """A figure without its template, and without what is empty."""
+    """A figure without the template that Plotly for Python gives it, and without what is empty."""
     if isinstance(value, dict):
         parts = {name: _parts(inner) for name, inner in value.items() if name != "template"}
         return {name: inner for name, inner in parts.items() if inner not in ({}, [], None)}

@@ -64,7 +64,10 @@ function painted(then) {
 function watch(wire, late, empty) {
     const eye = { name: '', value: () => null, wire, wireAtRest: wire };
     const look = wants => { Object.assign(eye, { rests: true, wants }); line.hands.add(eye); line.next(); };
-    const observer = new IntersectionObserver(found => { if (found.some(each => each.isIntersecting)) look(); });
+    const observer = new IntersectionObserver(() => {
+        const wants = late.filter(part => seen().has(part)); // not what is at the edge without a height
+        if (wants.length) look(wants);
+    });
     const quiet = setInterval(() => {
         if (!line.waiting && !line.hands.size && performance.now() - line.moved > QUIET) look(late);
     }, QUIET);
