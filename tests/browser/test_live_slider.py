@@ -116,7 +116,8 @@ def test_keys_pressed_slower_than_a_hand_rests_leave_the_last_value_in_the_link(
     assert link(visit) == {"d_model": "22", "heads": "4"}
 
 
-BUSY = """() => [...document.querySelectorAll('[aria-busy="true"]')].map(each => each.className.match(/st-key-part-(\\d+)/)[1])"""
+BUSY = """() => [...document.querySelectorAll('[aria-busy="true"]')]
+    .map(each => each.className.match(/st-key-part-(\\d+)/)[1])"""
 
 
 @pytest.mark.parametrize("name", [name for name, parts in ON_SCREEN.items() if parts])
