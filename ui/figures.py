@@ -28,6 +28,7 @@ BAR_ABOVE = 94  # pixels that a colour bar above the map takes
 _DIGIT, _LETTER = 8, 7  # pixels that a digit and a letter of a tick label take
 _TITLE_BESIDE = 60  # pixels that a title beside a map takes, with the space around it
 _TITLE_BELOW = 86  # pixels that tick labels and a title below the map take
+_FAMILY, _INK = '"Source Sans", sans-serif', "#31333F"  # of the words, on paper
 _FAINT = "rgba(128, 132, 149, 0.3)"  # lines behind the picture, on light and dark
 _AXIS = dict(
     fixedrange=True,
@@ -401,8 +402,8 @@ def finish(spec: dict[str, Any], height: int, top: int | None = None, bottom: in
         height=height,
         margin=dict(l=_room_at_the_left(layout), r=20, t=top or legend_above(), b=bottom, pad=8),
         dragmode=False,
-        hoverlabel=dict(font=dict(size=TICK_FONT, color="white"), bgcolor="#31333F", bordercolor=MUTED),
-        font=dict(size=TICK_FONT, family='"Source Sans", sans-serif', color="#31333F"),
+        hoverlabel=dict(font=dict(size=TICK_FONT, family=_FAMILY, color="white"), bgcolor=_INK, bordercolor=MUTED),
+        font=dict(size=TICK_FONT, family=_FAMILY, color=_INK),
         modebar=dict(bgcolor="rgba(0, 0, 0, 0)", color=MUTED, activecolor=MUTED),
         datarevision=0,
     )
