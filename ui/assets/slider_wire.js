@@ -1,4 +1,5 @@
 const PATIENCE = 2000, QUIET = 1500, SOON = 50; // milliseconds
+const TIMES = 6; // that quiet goes by before what should have been waited for is not
 const NOTHING = 0, DRAWING = 1, ANSWER = 2;
 // What all sliders and wires of the page share: who has something to report, by which wires, and what is waited for;
 // the number of the last report, and when a move was reported last.
@@ -35,7 +36,8 @@ line.next = () => {
     if (!rest) expect(place(wire.replace('wire ', '')));
     hand.last = line.sent += 1;
     line.patience = setTimeout(heard, PATIENCE, line.sent);
-    report({ name: hand.name, value: hand.value(), number: hand.last, rest, seen: rest ? hand.wants ?? [...seen().keys()] : [] });
+    const wants = rest ? hand.wants ?? [...seen().keys()] : [];
+    report({ name: hand.name, value: hand.value(), number: hand.last, rest, seen: wants });
 };
 function heard(number) {
     if (number < line.sent) return;
@@ -59,8 +61,12 @@ function expect(part) {
 function painted(then) {
     requestAnimationFrame(() => setTimeout(then));
 }
-// Parts that are late follow when they are seen, and when nothing has moved for a while; one that is empty still, as
-// soon as the pictures before it are there.
+function chartsAreThere() {
+    const charts = [...document.querySelectorAll('[data-testid="stSkeleton"], [data-testid="stPlotlyChart"]')];
+    return charts.every(chart => chart.querySelector('.main-svg'));
+}
+// Parts that are late follow when they are seen, and when nothing has moved for a while; those that are empty still, as
+// soon as the pictures before them are there.
 function watch(wire, late, empty) {
     const eye = { name: '', value: () => null, wire, wireAtRest: wire };
     const look = wants => { Object.assign(eye, { rests: true, wants }); line.hands.add(eye); line.next(); };
@@ -68,14 +74,13 @@ function watch(wire, late, empty) {
         const wants = late.filter(part => seen().has(part)); // not what is at the edge without a height
         if (wants.length) look(wants);
     });
+    let soon, times = 0; // should a chart never come
     const quiet = setInterval(() => {
-        if (!line.waiting && !line.hands.size && performance.now() - line.moved > QUIET) look(late);
+        const still = !line.waiting && !line.hands.size && performance.now() - line.moved > QUIET;
+        if (still && (!empty || chartsAreThere() || ++times > TIMES)) look(late);
     }, QUIET);
-    let soon;
     const open = () => {
-        const charts = [...document.querySelectorAll('[data-testid="stSkeleton"], [data-testid="stPlotlyChart"]')];
-        if (charts.every(chart => chart.querySelector('.main-svg'))) painted(() => look(late));
-        else soon = setTimeout(open, SOON);
+        if (chartsAreThere()) painted(() => look(late)); else soon = setTimeout(open, SOON);
     };
     if (empty) open(); else late.map(place).forEach(part => part && observer.observe(part));
     return () => { observer.disconnect(); clearInterval(quiet); clearTimeout(soon); line.hands.delete(eye); };
