@@ -473,7 +473,7 @@ def _listen(part: str) -> None:
         heard=memory.heard,
         on_report=partial(_follow, part),
         late=_late(memory) if part == _LAST else None,
-        empty=any(drawn and drawn.values is None for drawn in memory.parts.values()),
+        empty=part == _LAST and any(drawn and drawn.values is None for drawn in memory.parts.values()),
     )
     report = live_slider.reported(_wire(part))
     if report and report.number != memory.heard:

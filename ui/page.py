@@ -61,7 +61,6 @@ _STYLE = """<style>
     html, body, [data-testid="stApp"], [data-testid="stMainBlockContainer"] * {
         color: black !important; background-color: transparent !important;
     }
-    .js-plotly-plot .legend .bg { fill: none !important; }
     /* Tables are pictures: those of the dark theme, known by its primary colour, are turned to light ones. */
     .stDataFrameGlideDataEditor[style*="#60A5FA"] { filter: invert(1) hue-rotate(180deg); }
     :is([data-testid="stMainBlockContainer"] > [data-testid="stVerticalBlock"], [class*="st-key-part-"]) {

@@ -4,11 +4,12 @@ const NOTHING = 0, DRAWING = 1, ANSWER = 2;
 // What all sliders and wires of the page share: who has something to report, by which wires, and what is waited for;
 // the number of the last report, and when a move was reported last.
 const line = window.sliderLine ??= { hands: new Set(), wires: new Map(), waiting: NOTHING, sent: 0, moved: 0 };
+const partOf = wire => wire.replace('wire ', '');
 const place = part => document.querySelector(`.st-key-${part.replace(' ', '-')}`);
 // The parts of which something is on the screen, with how many pixels of their height.
 const seen = line.seen = () => {
     const found = new Map();
-    for (const part of [...line.wires.keys()].map(wire => wire.replace('wire ', ''))) {
+    for (const part of [...line.wires.keys()].map(partOf)) {
         const { top, bottom } = place(part)?.getBoundingClientRect() ?? { top: 0, bottom: 0 };
         const pixels = Math.min(bottom, innerHeight) - Math.max(top, 0);
         if (pixels > 0) found.set(part, pixels);
@@ -18,7 +19,7 @@ const seen = line.seen = () => {
 // Whoever has scrolled on sees the part that is before the eyes follow, not the one that leads.
 function followed(leader) {
     const parts = seen(), most = Math.max(...parts.values());
-    if (!parts.size || parts.get(leader.replace('wire ', '')) > innerHeight / 4) return leader;
+    if (!parts.size || parts.get(partOf(leader)) > innerHeight / 4) return leader;
     return `wire ${[...parts.keys()].find(part => parts.get(part) === most)}`;
 }
 line.next = () => {
@@ -33,7 +34,7 @@ line.next = () => {
     if (rest) hand.rests = false;
     if (!hand.rests) line.hands.delete(hand);
     line.waiting = ANSWER;
-    if (!rest) expect(place(wire.replace('wire ', '')));
+    if (!rest) expect(place(partOf(wire)));
     hand.last = line.sent += 1;
     line.patience = setTimeout(heard, PATIENCE, line.sent);
     const wants = rest ? hand.wants ?? [...seen().keys()] : [];
@@ -71,7 +72,7 @@ function watch(wire, late, empty) {
     const eye = { name: '', value: () => null, wire, wireAtRest: wire };
     const look = wants => { Object.assign(eye, { rests: true, wants }); line.hands.add(eye); line.next(); };
     const observer = new IntersectionObserver(() => {
-        const wants = late.filter(part => seen().has(part)); // not what is at the edge without a height
+        const now = seen(), wants = late.filter(part => now.has(part)); // not what is at the edge without a height
         if (wants.length) look(wants);
     });
     let soon, times = 0; // should a chart never come
@@ -91,7 +92,8 @@ export default function ({ data, setTriggerValue }) {
     const { late } = data;
     if (!late) return;
     line.unwatch?.(); // Streamlit ends it with the page alone
-    const busy = document.querySelectorAll('[class*="st-key-part-"]');
-    busy.forEach(part => part.setAttribute('aria-busy', late.map(place).includes(part)));
+    const busy = late.map(place);
+    document.querySelectorAll('[class*="st-key-part-"]')
+        .forEach(part => part.setAttribute('aria-busy', busy.includes(part)));
     return line.unwatch = late.length ? watch(data.name, late, data.empty) : () => {};
 }
