@@ -17,7 +17,7 @@ from ui.questions import positional_encoding as questions
 
 LESSON_WORDS = ("dog", "bites", "man")
 SLOPES = positional.alibi_slopes(8)
-STEPS = 8  # from one position to the next, of the points that a wave is drawn through
+STEPS = 4  # from one position to the next, of the points that a wave is drawn through
 SOURCES = {
     "none": (),
     "sinusoidal": (positional.sinusoidal, positional.waves, positional.frequencies, positional.recover_positions),

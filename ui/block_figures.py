@@ -23,8 +23,7 @@ _LINE, _EDGE, _PLUS = 18, 23, 22
 _BRANCH = 9  # below the start of an edge, where a residual connection leaves it
 _NAME_SIZE, _SHAPE_SIZE = 16, 14
 
-_LEGEND = dict(orientation="h", y=1.02, yanchor="bottom", x=0, font=dict(size=figures.TICK_FONT))
-_TICKS = dict(tickfont=dict(size=figures.TICK_FONT))
+_LEGEND = dict(orientation="h", y=1.02, yanchor="bottom", x=0)
 
 _NORM, _ATTENTION, _FEED_FORWARD, _PLAIN = "#0D9488", "#3B82F6", "#EA580C", figures.MUTED
 
@@ -341,7 +340,7 @@ def mean_and_spread_chart(before: Array, after: Array, tokens: Sequence[str]) ->
             )
         )
     shown = places[:: -(-len(places) // 16)].tolist()
-    tokens_axis = _TICKS | dict(
+    tokens_axis = dict(
         title="token",
         tickvals=shown,
         ticktext=[figures.escape(figures.shorten(tokens[place], 10)) for place in shown],
@@ -349,7 +348,7 @@ def mean_and_spread_chart(before: Array, after: Array, tokens: Sequence[str]) ->
         showgrid=False,
         zeroline=False,
     )
-    layout = dict(xaxis=tokens_axis, yaxis=_TICKS | dict(title="mean ± spread", zeroline=True), legend=_LEGEND)
+    layout = dict(xaxis=tokens_axis, yaxis=dict(title="mean ± spread", zeroline=True), legend=_LEGEND)
     return figures.finish(dict(data=data, layout=layout), 340)
 
 
@@ -394,8 +393,7 @@ def depth_chart(depths: Mapping[str, block.Depth], shown: int, final: float | No
     spreads = np.concatenate([depth.spread for depth in depths.values()])
     lowest = min(0.0, *(np.nan_to_num(depth.alikeness).min() for depth in depths.values()))
     layout = dict(
-        xaxis=_TICKS
-        | dict(
+        xaxis=dict(
             title="block (0: the input)",
             anchor="y2",
             range=[-0.3, last + 0.3],
@@ -403,7 +401,7 @@ def depth_chart(depths: Mapping[str, block.Depth], shown: int, final: float | No
             zeroline=False,
         ),
         yaxis=_powers_axis(spreads) | dict(title="spread", domain=[0.44, 1]),
-        yaxis2=_TICKS | dict(title="alikeness", domain=[0, 0.36], range=[lowest - 0.05, 1.05]),
+        yaxis2=dict(title="alikeness", domain=[0, 0.36], range=[lowest - 0.05, 1.05]),
         legend=_LEGEND,
         shapes=[
             dict(
@@ -442,8 +440,7 @@ def gradient_chart(lengths: Mapping[str, Array]) -> figures.Figure:
             )
         )
     layout = dict(
-        xaxis=_TICKS
-        | dict(title="input of block", range=[0.7, blocks + 0.3], dtick=1 if blocks <= 8 else 4, zeroline=False)
+        xaxis=dict(title="input of block", range=[0.7, blocks + 0.3], dtick=1 if blocks <= 8 else 4, zeroline=False)
         | (dict(tick0=1) if blocks <= 8 else dict(tick0=0)),
         yaxis=_powers_axis(np.concatenate(list(lengths.values()))) | dict(title="length of the gradient"),
         legend=_LEGEND,
@@ -461,7 +458,7 @@ def _powers_axis(values: Array) -> dict[str, Any]:
     powers = np.log10(values[_drawable(values)])
     low, high = powers.min(initial=-1), powers.max(initial=1)
     margin = 0.05 * (high - low)
-    return _TICKS | dict(
+    return dict(
         type="log",
         range=[low - margin, high + margin],
         dtick=max(1, round((high - low) / 6)),

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
-from plotly.colors import get_colorscale
+from plotly.colors import get_colorscale, unlabel_rgb
 
 Array = np.ndarray
 
@@ -28,16 +28,9 @@ BAR_ABOVE = 94  # pixels that a colour bar above the map takes
 _DIGIT, _LETTER = 8, 7  # pixels that a digit and a letter of a tick label take
 _TITLE_BESIDE = 60  # pixels that a title beside a map takes, with the space around it
 _TITLE_BELOW = 86  # pixels that tick labels and a title below the map take
-_FAMILY, _INK = '"Source Sans", sans-serif', "#31333F"  # of the words, on paper
-_FAINT = "rgba(128, 132, 149, 0.3)"  # lines behind the picture, on light and dark
-_AXIS = dict(
-    fixedrange=True,
-    automargin=True,
-    tickfont=dict(size=TICK_FONT),
-    gridcolor=_FAINT,
-    zerolinecolor=_FAINT,
-    tickcolor=_FAINT,
-)
+_FAMILY, _INK = "Source Sans, sans-serif", "#31333F"  # of the words, on paper
+_FAINT = "#8084954D"  # lines behind the picture, on light and dark
+_AXIS = dict(fixedrange=True, automargin=True)
 _UPRIGHT = dict(showgrid=False, zeroline=False)  # lines that axes along x go without
 
 _SHARE_STEPS = (0.05, 0.1, 0.2, 0.5, 1.0)
@@ -45,7 +38,11 @@ _SHARE_STEPS = (0.05, 0.1, 0.2, 0.5, 1.0)
 SHARE, SIGNED = "share", "signed"
 
 # Written out: plotly.js has other colours under the name RdBu than Plotly for Python, and blue below zero.
-SHARES, SIGNS = get_colorscale("Viridis"), get_colorscale("RdBu")
+SHARES = get_colorscale("Viridis")
+SIGNS = [
+    [round(place, 1), "#{:02x}{:02x}{:02x}".format(*map(int, unlabel_rgb(colour)))]
+    for place, colour in get_colorscale("RdBu")
+]
 
 _CONTAINERS = (dict, list, tuple, np.ndarray)  # of the plain form of a figure
 
@@ -191,11 +188,13 @@ def heatmap_grid(
             _cells(values, names, row_names, x_title, y_title, title, decimals)
             | dict(xaxis=f"x{number}", yaxis=f"y{number}")
         )
-        layout[f"xaxis{number}"] = _ticks(names, most=_MAX_TICKS // min(columns, 4)) | dict(
+        labels = (
+            _ticks(names, most=_MAX_TICKS // min(columns, 4)) if ends else dict(type="category", showticklabels=False)
+        )
+        layout[f"xaxis{number}"] = labels | dict(
             domain=[left, right],
             anchor=f"y{number}",
             title=_title(x_title if row == rows - 1 else ""),
-            showticklabels=ends,
         )
         layout[f"yaxis{number}"] = _ticks(row_names, places_only=column > 0) | dict(
             domain=[bottom, top],
@@ -213,7 +212,7 @@ def heatmap_grid(
         if size >= _SMALLEST_NUMBER:
             trace["textfont"] = dict(size=size)
         else:
-            trace.pop("texttemplate")
+            del trace["texttemplate"], trace["textfont"]
     layout["coloraxis"] = _colours(kind, limit or colour_limit(maps.values(), kind), unit)
     if len(maps) > 1:
         layout["coloraxis"]["colorbar"]["ypad"] = 34  # room for the headings
@@ -244,10 +243,10 @@ def attention_map(
     Beside a small map they are written out, beside a large one the entropy is a bar and the sum is on hover.
     """
     cells = _cells(weights, keys, queries, x_title, "query token", "", 2)
-    beside: dict[str, Any] = dict(domain=[0.76, 1], anchor="y", tickfont=dict(size=TICK_FONT), showgrid=False)
+    beside: dict[str, Any] = dict(domain=[0.76, 1], anchor="y", showgrid=False)
     sums, names = weights.sum(axis=-1), axis_names(queries)
     if len(queries) <= CELL_TEXT_UP_TO:
-        notes = [
+        notes: list[dict[str, Any]] = [
             dict(
                 type="scatter",
                 mode="text",
@@ -255,7 +254,6 @@ def attention_map(
                 y=names,
                 xaxis="x2",
                 text=[f"{number:.2f}" for number in numbers],
-                textfont=dict(size=TICK_FONT),
                 hoverinfo="skip",
             )
             for name, numbers in (("sum", sums), ("bits", entropy))
@@ -276,7 +274,7 @@ def attention_map(
         ]
         beside |= dict(range=[0, max(1.0, float(np.log2(weights.shape[1])))], title=_title("bits"))
     if max(weights.shape) > CELL_TEXT_UP_TO:
-        cells.pop("texttemplate")
+        del cells["texttemplate"], cells["textfont"]
     layout: dict[str, Any] = dict(
         xaxis=_ticks(keys) | dict(domain=[0, 0.74], title=_title(x_title)),
         xaxis2=beside,
@@ -312,7 +310,6 @@ def bars(
             pattern=dict(shape=np.where(chosen, "/", "").tolist()),
         ),
         textposition="outside",
-        textfont=dict(size=TICK_FONT),
         cliponaxis=False,
         hovertemplate=f"{x_title} %{{x}}<br>{y_title} %{{y:.4f}}<extra></extra>",
     )
@@ -345,7 +342,7 @@ def lines(
         data.append(
             dict(
                 type="scatter",
-                x=np.asarray(x, dtype=np.float32),
+                **_places(np.asarray(x, dtype=np.float32)),
                 y=np.asarray(y, dtype=np.float32),
                 name=escape(name),
                 mode="lines+markers" if with_markers else "lines",
@@ -357,9 +354,15 @@ def lines(
     layout = dict(
         xaxis=_number_axis(x_title, type="log" if log_x else "linear"),
         yaxis=_number_axis(y_title, type="log" if log_y else "linear", range=y_range),
-        legend=dict(orientation="h", y=1.02, yanchor="bottom", x=0, font=dict(size=TICK_FONT)),
+        legend=dict(orientation="h", y=1.02, yanchor="bottom", x=0),
     )
     return finish(dict(data=data, layout=layout), height, top=legend_above(legend_lines))
+
+
+def _places(x: Array) -> dict[str, Any]:
+    """The places of a curve's points: of equal steps the first and the step, the numbers themselves otherwise."""
+    steps = np.diff(x)
+    return dict(x0=float(x[0]), dx=float(steps[0])) if len(steps) and (steps == steps[0]).all() else dict(x=x)
 
 
 def few_ticks(figure: Figure, names: Sequence[str], most: int = 8) -> Figure:
@@ -391,20 +394,21 @@ def finish(spec: dict[str, Any], height: int, top: int | None = None, bottom: in
     for name in layout:
         if name.startswith(("xaxis", "yaxis")):
             title = _title_of(layout[name])
-            layout[name] = _AXIS | (_UPRIGHT if name[0] == "x" else {}) | layout[name]
+            axis = _AXIS | (_UPRIGHT if name[0] == "x" else {}) | layout[name]
+            for line, drawn in (("gridcolor", "showgrid"), ("zerolinecolor", "zeroline")):
+                axis |= {line: _FAINT} if axis.get(drawn, True) else {}
+            layout[name] = axis
             layout[name]["title"] = dict(font=dict(size=TITLE_FONT), standoff=21 if name[0] == "x" else 25) | title
             if not title.get("text"):  # an empty one would be given room
                 del layout[name]["title"]
     for annotation in layout.get("annotations", ()):
         annotation.setdefault("font", dict(size=TITLE_FONT))
-    layout["legend"] = dict(font=dict(size=TICK_FONT)) | layout.get("legend", {})
     layout |= dict(
         height=height,
         margin=dict(l=_room_at_the_left(layout), r=20, t=top or legend_above(), b=bottom, pad=8),
         dragmode=False,
         hoverlabel=dict(font=dict(size=TICK_FONT, family=_FAMILY, color="white"), bgcolor=_INK, bordercolor=MUTED),
         font=dict(size=TICK_FONT, family=_FAMILY, color=_INK),
-        modebar=dict(bgcolor="rgba(0, 0, 0, 0)", color=MUTED, activecolor=MUTED),
         datarevision=0,
     )
     return Figure(spec)
@@ -474,17 +478,15 @@ def _ticks(names: Sequence[str], *, places_only: bool = False, most: int = _MAX_
     places = range(0, len(names), -(-len(names) // most))
     return dict(
         type="category",
-        tickmode="array",
         tickvals=axis_names([names[place] for place in places]),
         ticktext=[str(place + 1) if places_only else escape(shorten(names[place], _LABEL_LENGTH)) for place in places],
-        tickfont=dict(size=TICK_FONT),
         showgrid=False,
         zeroline=False,
     )
 
 
 def _number_axis(title: str, **more: Any) -> dict[str, Any]:
-    return dict(title=_title(title), tickfont=dict(size=TICK_FONT)) | more
+    return dict(title=_title(title)) | more
 
 
 def _title(text: str) -> dict[str, Any]:
@@ -542,7 +544,6 @@ def _colours(kind: str, end: float, unit: str) -> dict[str, Any]:
             len=1,
             xpad=0,
             outlinewidth=0,
-            tickfont=dict(size=TICK_FONT),
         ),
     )
 

@@ -180,7 +180,7 @@ def statistics_chart(found: HeadStatistics, uniform: HeadStatistics, names: Sequ
 
 
 def _axis(title: str, **more: Any) -> dict[str, Any]:
-    look = dict(tickfont=dict(size=figures.TICK_FONT), showgrid=False, zeroline=False)
+    look = dict(showgrid=False, zeroline=False)
     return dict(title=dict(text=title)) | look | more
 
 

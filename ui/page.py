@@ -25,6 +25,8 @@ _STYLE = """<style>
 }
 .js-plotly-plot .main-svg { background: none !important; }
 .js-plotly-plot :is(.bglayer, .legend) .bg { fill: none !important; }
+.js-plotly-plot .modebar-group { background: none !important; }
+.js-plotly-plot .modebar-btn path { fill: #8A94A6 !important; }
 .js-plotly-plot .heatmap-label [style*="fill: rgb(68, 68, 68)"] { fill: black !important; }
 [data-testid="stMetricValue"] { font-size: 1.75rem; }
 [data-testid="stMetricLabel"] * { white-space: normal !important; }
@@ -115,20 +117,7 @@ _COMPUTED = "computed"  # in the session state, while a run draws several parts:
 _TO_TOP = "to_top"  # in the session state: how often the page was asked to begin at its top
 _ROWS_SHOWN = 16
 _FOUR_DECIMALS = st.column_config.NumberColumn(format="%.4f")
-_CHART_CONFIG = {
-    "displaylogo": False,
-    "scrollZoom": False,
-    "modeBarButtonsToRemove": [
-        "select2d",
-        "lasso2d",
-        "zoom2d",
-        "pan2d",
-        "zoomIn2d",
-        "zoomOut2d",
-        "autoScale2d",
-        "resetScale2d",
-    ],
-}
+_CHART_CONFIG = {"displaylogo": False, "modeBarButtons": [["toImage"]]}
 
 
 @dataclass

@@ -31,7 +31,7 @@ def dependencies(names: Sequence[str]) -> figures.Figure:
     into_last = [((key, 0), (n, 1)) for key in tokens]
     below = dict(xaxis="x2", yaxis="y2")
     token_axis = _token_axis(names, most=16)
-    step_axis = dict(zeroline=False, tickfont=dict(size=figures.TICK_FONT))
+    step_axis = dict(zeroline=False)
     figure = dict(
         data=[
             _links(links) | dict(name="needed for"),
@@ -171,7 +171,6 @@ def memory(reach: Array, weights: Array, names: Sequence[str]) -> figures.Figure
                 marker=dict(color=figures.COLOURS[_ATTENTION], line=dict(width=0)),
                 texttemplate="%{y:.2f}" if n <= figures.CELL_TEXT_UP_TO else None,
                 textposition="outside",
-                textfont=dict(size=figures.TICK_FONT),
                 cliponaxis=False,
                 customdata=full_names,
                 hovertemplate="token %{customdata}<br>weight %{y:.4g}<extra></extra>",
@@ -186,7 +185,6 @@ def memory(reach: Array, weights: Array, names: Sequence[str]) -> figures.Figure
                 domain=[0, 0.41],
                 range=[0, 1.15 * float(weights.max())],
                 title="weight",
-                tickfont=dict(size=figures.TICK_FONT),
             ),
             annotations=[
                 _title("RNN: what the last state depends on", 0.5, 1),
@@ -252,7 +250,6 @@ def _token_axis(names: Sequence[str], most: int) -> Part:
         tickmode="array",
         tickvals=[place + 1 for place in shown],
         ticktext=[figures.escape(figures.shorten(names[place], 10)) for place in shown],
-        tickfont=dict(size=figures.TICK_FONT),
         range=[0.5 - 0.02 * len(names), len(names) + 0.5 + 0.02 * len(names)],
         showgrid=False,
         zeroline=False,
@@ -283,11 +280,10 @@ def _against_length(
             title="sequence length n",
             tickvals=powers,
             ticktext=[str(power) for power in powers],
-            tickfont=dict(size=figures.TICK_FONT),
             range=[first - 0.03, last + 0.03],
         ),
         yaxis=_decades(np.concatenate([*curves.values()])) | dict(title=y_title),
-        legend=dict(orientation="h", y=1.02, yanchor="bottom", x=0, font=dict(size=figures.TICK_FONT)),
+        legend=dict(orientation="h", y=1.02, yanchor="bottom", x=0),
         shapes=[
             dict(type="line", x0=now, x1=now, y0=0, y1=1, yref="paper", line=dict(color=figures.MUTED, dash="dot"))
         ],
@@ -317,5 +313,4 @@ def _decades(values: Array | Sequence[float]) -> Part:
         range=[low - 0.1, high + 0.1],
         dtick=-(-(high - low) // 6),
         exponentformat="power",
-        tickfont=dict(size=figures.TICK_FONT),
     )

@@ -56,7 +56,6 @@ def head_maps(
         x=left[column] + (n - 1) / 2,
         y=top[row] - _ABOVE / 2 - 0.25,
         text=list(titles),
-        textfont=dict(size=figures.TICK_FONT),
         cliponaxis=False,
         hoverinfo="skip",
     )
@@ -97,7 +96,6 @@ def _ticks(title: str, starts: Array, texts: Sequence[str], kept: Sequence[int])
         tickvals=[start + place for start in starts.tolist() for place in kept],
         ticktext=[texts[place] for _ in starts for place in kept],
         tickangle=0,
-        tickfont=dict(size=figures.TICK_FONT),
         showgrid=False,
         zeroline=False,
     )
@@ -106,7 +104,7 @@ def _ticks(title: str, starts: Array, texts: Sequence[str], kept: Sequence[int])
 def _colours() -> dict[str, Any]:
     bar = dict(title=dict(text="weight", side="top"), orientation="h", y=0.999, yanchor="bottom", thickness=12)
     bar["outlinewidth"] = 0
-    return dict(colorscale=figures.SHARES, cmin=0, cmax=1, colorbar=bar | dict(tickfont=dict(size=figures.TICK_FONT)))
+    return dict(colorscale=figures.SHARES, cmin=0, cmax=1, colorbar=bar)
 
 
 def loss_curves(runs: Mapping[str, Run], shown: int) -> figures.Figure:
@@ -168,9 +166,9 @@ def _against_steps(
     told["yanchor"] = "top" if scale.get("tickformat") else "bottom"  # shares: below the curves
     told |= dict(y=np.log10(guess) if scale.get("type") == "log" else guess, font=dict(size=figures.TICK_FONT))
     layout = dict(
-        xaxis=dict(title="steps", range=[-0.02 * steps, 1.02 * steps], tickfont=dict(size=figures.TICK_FONT)),
-        yaxis=dict(title=title, tickfont=dict(size=figures.TICK_FONT)) | scale,
-        legend=dict(orientation="h", y=1.02, yanchor="bottom", x=0, font=dict(size=figures.TICK_FONT)),
+        xaxis=dict(title="steps", range=[-0.02 * steps, 1.02 * steps]),
+        yaxis=dict(title=title) | scale,
+        legend=dict(orientation="h", y=1.02, yanchor="bottom", x=0),
         shapes=[guessing, here],
         annotations=[told],
         showlegend=True,

@@ -51,7 +51,7 @@ show(bias=bias)
 _WAVES = """
 # %% The waves
 wavelengths = np.repeat(2 * np.pi / frequencies(D_MODEL), 2)[:@WIDTH@]  # positions until a dimension repeats
-between = np.linspace(0, SEQ_LEN - 1, 8 * (SEQ_LEN - 1) + 1)  # eight steps from one position to the next
+between = np.linspace(0, SEQ_LEN - 1, 4 * (SEQ_LEN - 1) + 1)  # four steps from one position to the next
 curves = waves(between, D_MODEL)  # (len(between), d_model): what the page draws as lines
 show(wavelengths=wavelengths)
 """
