@@ -1,8 +1,8 @@
 """The training lab: a small transformer learns a task while one watches what its heads come to look at."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from time import perf_counter
 
 import streamlit as st
@@ -11,34 +11,122 @@ from streamlit.delta_generator import DeltaGenerator
 from core import adam, training
 from core.tasks import TASKS
 from core.training import Settings
-from ui import controls, experiments, figures, page, predict, training_figures, training_runs, training_words
-from ui.control_kinds import MAX_SEED
+from ui import control_kinds, controls, figures, page, predict, training_figures, training_runs, training_words
 from ui.page_controls import CONTROLS, OF_TASK
 from ui.questions import training_lab as questions
 from ui.training_runs import Run
 
 KEYS = ("maps", "maps_beside")  # of the maps of the first and the second run
 
-GO, TO_THE_END, A_STEP = "training_lab_go", "to the end", "a step"  # in the session state: what is trained
+TO_THE_END, A_STEP = "to the end", "a step"
+GO = "training_lab_go"  # in the session state: how far is trained, and what
+BACK = "training_lab_back"  # in the session state: of which runs the reader looks at an earlier step, and at which
+TRAIN, SHOWN = "training_lab_train", "training_lab_shown"  # the keys of a button and a slider
 
 # Where the pictures of a run stand. Each is a container until something is drawn in it; that is then drawn over.
 Slots = dict[str, DeltaGenerator]
 
 
+@dataclass
+class Lab:
+    """What the page shows: the runs that its settings ask for, as far as they have come, and where they are drawn."""
+
+    settings: control_kinds.Settings
+    slots: list[Slots] = field(default_factory=list)  # of each run
+    curves: Slots = field(default_factory=dict)  # empty where they are not on show
+    said: Slots = field(default_factory=dict)  # how far the training has come: in words, and as a bar
+
+    @cached_property
+    def first(self) -> Settings:
+        """The run that the controls describe."""
+        s = self.settings
+        return Settings(
+            task=s.task,
+            heads=s.heads,
+            layers=s.layers,
+            d_model=s.d_model,
+            encoding=s.encoding,
+            residual=s.residual,
+            norm=s.norm,
+            learning_rate=float(s.learning_rate),
+            steps=s.steps,
+            seed=s.seed,
+        )
+
+    @cached_property
+    def best(self) -> Settings:
+        """Those that learn the task."""
+        return training.suggested(self.first.task)
+
+    @cached_property
+    def second(self) -> Settings | None:
+        """The run beside it."""
+        seeds = control_kinds.MAX_SEED + 1
+        return training_runs.with_change(self.first, self.settings.beside, encoding=self.best.encoding, seeds=seeds)
+
+    @property
+    def wanted(self) -> list[Settings]:
+        return [self.first, self.second] if self.second else [self.first]
+
+    @cached_property
+    def runs(self) -> dict[str, Run]:
+        """By what they are called."""
+        names = ["this setting"]
+        if self.second:
+            names.append(training_words.change_name(self.second, self.settings.beside))
+        return dict(zip(names, training_runs.shown(self.wanted), strict=True))
+
+    @property
+    def last(self) -> int:
+        """The step of the last picture."""
+        return max(run.snapshots[-1].step for run in self.runs.values())
+
+    @property
+    def step(self) -> int:
+        """The step that is shown: the last one, or the one to which the reader went back."""
+        asked, step = st.session_state.get(BACK, ([], 0))
+        return min(step, self.last) if asked == self.wanted else self.last
+
+    @cached_property
+    def going(self) -> str:
+        """How far it trains now; "" where it rests.
+
+        Other clicks draw the page anew and the training goes on; not so where the settings changed or the page was
+        left, whose widgets Streamlit then forgets.
+        """
+        going, asked = st.session_state.get(GO, ("", []))
+        return going if asked == self.wanted and TRAIN in st.session_state else ""
+
+
 def go(how_far: str, wanted: Sequence[Settings]) -> None:
     """Train these settings from now on, until that is done or dropped."""
     st.session_state[GO] = how_far, wanted
+    look_at_the_last()
 
 
 def rest() -> None:
     """Train no more."""
     st.session_state.pop(GO, None)
+    controls.draw_all_anew()
 
 
 def start_over(wanted: Sequence[Settings]) -> None:
     """Back to before the first step, and wait there."""
     rest()
+    look_at_the_last()
     training_runs.start_over(wanted)
+
+
+def look_back(wanted: Sequence[Settings]) -> None:
+    """Show these runs as they were at the step that the slider says."""
+    st.session_state[BACK] = wanted, st.session_state[SHOWN]
+    controls.draw_all_anew()
+
+
+def look_at_the_last() -> None:
+    """Show the runs as far as they have come."""
+    st.session_state.pop(BACK, None)
+    controls.draw_all_anew()
 
 
 def use_best(best: Settings) -> None:
@@ -92,8 +180,9 @@ def draw_run(run: Run, step: int, slots: Slots, key: str) -> None:
         slots["learned"] = page.findings(training_words.learned_finding(shown, settings))
 
 
-def draw_curves(runs: Mapping[str, Run], step: int, slots: Slots, key: str = "") -> None:
-    """Loss and accuracies of all runs, as far as they have come."""
+def draw_curves(lab: Lab, step: int, key: str = "") -> None:
+    """Loss and accuracies of all runs, up to a step."""
+    runs, slots = lab.runs, lab.curves
     with slots["loss"]:
         slots["loss"] = page.figure(
             training_figures.loss_curves(runs, step),
@@ -108,117 +197,94 @@ def draw_curves(runs: Mapping[str, Run], step: int, slots: Slots, key: str = "")
         )
 
 
-page.start(
-    "training_lab",
-    "Train a small transformer here, in seconds, and watch what each of its heads comes to look at.",
-)
-settings = controls.open_page("training_lab", CONTROLS["training_lab"])
-experiments.offer()
-controls.teaching_buttons()
-page.set_stage()
-page.settings_in_print(settings)
-experiments.what_to_look_for(settings)
-first = Settings(
-    task=settings.task,
-    heads=settings.heads,
-    layers=settings.layers,
-    d_model=settings.d_model,
-    encoding=settings.encoding,
-    residual=settings.residual,
-    norm=settings.norm,
-    learning_rate=float(settings.learning_rate),
-    steps=settings.steps,
-    seed=settings.seed,
-)
-best = training.suggested(first.task)
-second = training_runs.with_change(first, settings.beside, encoding=best.encoding, seeds=MAX_SEED + 1)
-wanted = [first, second] if second else [first]
-runs = training_runs.shown(wanted)
-names = ["this setting", *([training_words.change_name(second, settings.beside)] if second else [])]
-by_name = dict(zip(names, runs, strict=True))
-
-# Other clicks draw the page anew and the training goes on; not so where the settings changed or the page was left,
-# whose widgets Streamlit then forgets.
-going, asked = st.session_state.get(GO, ("", wanted))
-if asked != wanted or "training_lab_train" not in st.session_state:
-    rest()
-    going = ""
-
-# The task, and what can be done
-task = TASKS[first.task]
-if controls.shown_as().present <= 1:
-    st.markdown(f"**The task:** {training_words.ABOUT[task.name]} {task.shows}")
-with st.container(horizontal=True, vertical_alignment="center"):
-    done = all(run.finished for run in runs)
-    st.button(
-        "Train",
-        key="training_lab_train",
-        icon=":material/play_arrow:",
-        disabled=done or bool(going),
-        on_click=go,
-        args=(TO_THE_END, wanted),
-    )
-    st.button("Pause", key="training_lab_pause", icon=":material/pause:", disabled=not going, on_click=rest)
-    st.button(
-        "Next picture",
-        key="training_lab_step",
-        icon=":material/skip_next:",
-        disabled=done or bool(going),
-        help=f"Trains up to the next picture, and waits. Pictures are kept every {runs[0].every} steps.",
-        on_click=go,
-        args=(A_STEP, wanted),
-    )
-    st.button(
-        "Reset",
-        key="training_lab_reset",
-        icon=":material/restart_alt:",
-        disabled=not going and not any(run.step for run in runs),
-        help="Back to the random weights that it starts from",
-        on_click=start_over,
-        args=(wanted,),
-    )
-    if replace(first, seed=best.seed, steps=best.steps) != best:
-        st.button("Settings that learn this task", key="training_lab_best", on_click=use_best, args=(best,))
-    states = [training_words.state_finding(run) for run in runs]
+def the_lab(settings: control_kinds.Settings, lab: Lab) -> None:
+    """The task, what can be done, and what the heads look at and answer."""
+    if controls.shown_as().present <= 1:
+        task = TASKS[lab.first.task]
+        st.markdown(f"**The task:** {training_words.ABOUT[task.name]} {task.shows}")
+    offer_to_train(lab)
+    states = [training_words.state_finding(run) for run in lab.runs.values()]
     several = len(set(states)) > 1
-    named = [f"{training_words.capital(name)}: {said}" for name, said in zip(names, states, strict=True)]
-    state = page.findings(*(named if several else states[:1]))
-bar = st.empty()
-last = step = max(run.snapshots[-1].step for run in runs)
-if last:
-    told = f"Goes back through the training. Pictures are kept every {runs[0].every} steps."
-    step = bar.slider("Step shown", 0, last, last, runs[0].every, key="training_lab_shown", help=told)
+    named = [f"{training_words.capital(name)}: {said}" for name, said in zip(lab.runs, states, strict=True)]
+    lab.said = {"state": page.findings(*(named if several else states[:1])), "bar": st.empty()}
+    if lab.last:
+        offer_to_look_back(lab)
+    if not page.section():
+        return
+    for (name, run), key in zip(lab.runs.items(), KEYS, strict=False):
+        if lab.second:
+            st.header(training_words.capital(name), anchor=key)
+        lab.slots.append(place_run(run.settings, legend=not lab.slots))
+        draw_run(run, lab.step, lab.slots[-1], key)
 
-# What the heads look at, and what is answered
-slots: list[Slots] = []
-if page.section():
-    for name, run, key in zip(names, runs, KEYS, strict=False):
-        if second:
-            st.header(training_words.capital(name))
-        slots.append(place_run(run.settings, legend=run is runs[0]))
-        draw_run(run, step, slots[-1], key)
 
-# The curves
-curves: Slots = {}
-if page.section("How it learns"):
-    curves = dict(zip(("loss", "accuracy"), st.columns(2), strict=True))
-    draw_curves(by_name, step, curves)
-    if not going:  # while it trains, only the pictures are drawn again
-        page.findings(training_words.loss_finding(by_name), training_words.accuracy_finding(by_name))
-    st.markdown("\n".join(f"- {term}" for term in training_words.terms(first)))
-    for line in training_words.equations(first):
+def offer_to_train(lab: Lab) -> None:
+    """The buttons."""
+    runs, wanted = list(lab.runs.values()), lab.wanted
+    over = all(run.finished for run in runs) or bool(lab.going)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button(
+            "Train", key=TRAIN, icon=":material/play_arrow:", disabled=over, on_click=go, args=(TO_THE_END, wanted)
+        )
+        st.button("Pause", key="training_lab_pause", icon=":material/pause:", disabled=not lab.going, on_click=rest)
+        st.button(
+            "Next picture",
+            key="training_lab_step",
+            icon=":material/skip_next:",
+            disabled=over,
+            help=f"Trains up to the next picture, and waits. Pictures are kept every {runs[0].every} steps.",
+            on_click=go,
+            args=(A_STEP, wanted),
+        )
+        st.button(
+            "Reset",
+            key="training_lab_reset",
+            icon=":material/restart_alt:",
+            disabled=not lab.going and not any(run.step for run in runs),
+            help="Back to the random weights that it starts from",
+            on_click=start_over,
+            args=(wanted,),
+        )
+        if replace(lab.first, seed=lab.best.seed, steps=lab.best.steps) != lab.best:
+            st.button("Settings that learn this task", key="training_lab_best", on_click=use_best, args=(lab.best,))
+
+
+def offer_to_look_back(lab: Lab) -> None:
+    """The slider over the steps."""
+    if st.session_state.get(SHOWN) != lab.step:
+        st.session_state[SHOWN] = lab.step
+    every = next(iter(lab.runs.values())).every
+    told = f"Goes back through the training. Pictures are kept every {every} steps."
+    lab.said["bar"].slider(
+        "Step shown", 0, lab.last, step=every, key=SHOWN, help=told, on_change=look_back, args=(lab.wanted,)
+    )
+
+
+def curves(settings: control_kinds.Settings, lab: Lab) -> None:
+    """The curves."""
+    if not page.section("How it learns"):
+        return
+    lab.curves = dict(zip(("loss", "accuracy"), st.columns(2), strict=True))
+    draw_curves(lab, lab.step)
+    if not lab.going:  # while it trains, only the pictures are drawn again
+        page.findings(training_words.loss_finding(lab.runs), training_words.accuracy_finding(lab.runs))
+    st.markdown("\n".join(f"- {term}" for term in training_words.terms(lab.first)))
+    for line in training_words.equations(lab.first):
         st.latex(line)
     st.caption(training_words.SIGNS_OF_EQUATIONS)
 
-# What each head looks at, in numbers
-if page.section("The weight of each head"):
+
+def weight_of_each_head(settings: control_kinds.Settings, lab: Lab) -> None:
+    """What each head looks at, in numbers."""
+    if not page.section("The weight of each head"):
+        return
     st.markdown(
         "The share of its weight on each kind of place: means over all letters that have such a place, in "
         f"{training.EXAMPLES} sequences that are never trained on. "
         "A letter may be of two kinds, and then counts for both."
     )
-    for name, run in by_name.items():
-        shown = run.at(step)
+    for name, run in lab.runs.items():
+        shown = run.at(lab.step)
         st.text(f"{training_words.capital(name)}, after step {shown.step:,}")
         readings = shown.readings
         if len(readings) <= 4:  # beyond, the table is easier to read
@@ -228,42 +294,64 @@ if page.section("The weight of each head"):
                 column.metric(label, share)
         page.table(training_words.readings_table(readings, run.settings), alt=f"Weight of each head, {name}")
 
-predict.offer(lambda: questions.ask(first))
 
-page.notice(
-    "Nobody tells the heads where to look. Only the answers are right or wrong; where to look is learned from that.",
-    "A row of a head sums to 1: what it puts on one letter it takes from the others. Two questions about two places "
-    "are a reason to have two heads.",
-    training_words.WITHOUT_POSITIONS[task.name],
-    "Every switch can be tried beside the run as it is: choose what to change under *Beside it*, and train both.",
-)
-if not page.presenting():
-    page.numbers({"Loss and right answers": partial(training_words.losses_table, by_name)})
-    page.source(training.train, training.loss_and_gradient, adam.step)
-page.foot("training_lab")
-
-
-# The training itself, last: all that a reader does meanwhile, and leaving the page, interrupts it at the next drawing.
-def wait() -> None:
-    """Said while others train; whoever wants what they have just finished gets it."""
-    state.info("Two trainings are running. Yours starts when one of them ends.", icon=":material/hourglass_top:")
-    if training_runs.take_over(wanted):
-        rest()
-        st.rerun()
+def below(settings: control_kinds.Settings, lab: Lab) -> None:
+    """Questions, what to notice, and all numbers."""
+    predict.offer(lambda: questions.ask(lab.first))
+    page.notice(
+        "Nobody tells the heads where to look. Only the answers are right or wrong; where to look is learned from "
+        "that.",
+        "A row of a head sums to 1: what it puts on one letter it takes from the others. Two questions about two "
+        "places are a reason to have two heads.",
+        training_words.WITHOUT_POSITIONS[lab.first.task],
+        "Every switch can be tried beside the run as it is: choose what to change under *Beside it*, and train both.",
+    )
+    if not page.presenting():
+        page.numbers({"Loss and right answers": partial(training_words.losses_table, lab.runs)})
+        page.source(training.train, training.loss_and_gradient, adam.step)
 
 
-if going:
+def train(lab: Lab) -> None:
+    """The training itself, last: all that a reader does meanwhile, and leaving the page, interrupts it."""
+    runs, state, bar = list(lab.runs.values()), lab.said["state"], lab.said["bar"]
+
+    def wait() -> None:
+        """Said while others train; whoever wants what they have just finished gets it."""
+        state.info("Two trainings are running. Yours starts when one of them ends.", icon=":material/hourglass_top:")
+        if training_runs.take_over(lab.wanted):
+            rest()
+            st.rerun()
+
     with training_runs.place(wait):
         state.text("Training.")
         began, before = perf_counter(), sum(run.step for run in runs)
-        for turn, pictures in enumerate(training_runs.go_on(runs, once=going == A_STEP)):
+        for turn, pictures in enumerate(training_runs.go_on(runs, once=lab.going == A_STEP)):
             step = max(run.step for run in runs)
             pace = (sum(run.step for run in runs) - before) / (perf_counter() - began)
-            bar.progress(step / first.steps, f"Step {step:,} of {first.steps:,}, {pace:,.0f} steps per second")
+            bar.progress(step / lab.first.steps, f"Step {step:,} of {lab.first.steps:,}, {pace:,.0f} steps per second")
             if pictures:
-                for run, slot, key in zip(runs, slots, KEYS, strict=False):
+                for run, slot, key in zip(runs, lab.slots, KEYS, strict=False):
                     draw_run(run, step, slot, f"{key}_{turn}")
-                if curves:
-                    draw_curves(by_name, step, curves, f"_{turn}")
+                if lab.curves:
+                    draw_curves(lab, step, f"_{turn}")
+
+
+page.start(
+    "training_lab",
+    "Train a small transformer here, in seconds, and watch what each of its heads comes to look at.",
+)
+lab = Lab(controls.open_page("training_lab", CONTROLS["training_lab"], in_parts=True))
+page.parts(
+    lambda settings: lab if lab.going else Lab(settings),
+    the_lab,
+    curves,
+    weight_of_each_head,
+    below=below,
+    apart=not lab.going,
+)
+page.foot("training_lab")
+if lab.going:
+    train(lab)
     rest()
     st.rerun()
+st.session_state.pop(GO, None)

@@ -171,6 +171,7 @@ class Memory:
     parts: dict[str, "Part | None"] = field(default_factory=dict)  # of the page, each a fragment; None before its turn
     leader: str = ""  # the part that follows a slider while that moves; "" for a page that is not in parts
     opening: bool = False  # what comes after that part is not drawn yet: it waits for the browser to ask
+    apart: bool = True  # the parts can be drawn anew by themselves; otherwise whatever changes runs the script
     part: str = ""  # the part that is being drawn
     due: list[str] = field(default_factory=list)  # the parts that this run has still to draw
     handout: Handout = field(default_factory=Handout)  # how the page is shown
@@ -299,10 +300,10 @@ def settings_now() -> Settings:
     return settings
 
 
-def announce_parts(keys: Sequence[str]) -> None:
-    """Say which parts the page is going to draw."""
+def announce_parts(keys: Sequence[str], *, apart: bool = True) -> None:
+    """Say which parts the page is going to draw; apart: so that each can be drawn anew by itself."""
     memory = _memory()
-    memory.due, memory.parts = list(keys), dict.fromkeys(keys)
+    memory.due, memory.parts, memory.apart = list(keys), dict.fromkeys(keys), apart
 
 
 def let_lead(part: str) -> None:
@@ -349,7 +350,11 @@ def _draw_fragment(key: str, draw: Callable[[], None]) -> None:
     def drawn_by_itself() -> None:  # Streamlit asks a fragment for its name, which a partial has not
         draw()
 
-    st.fragment(drawn_by_itself, key=key)()
+    if _memory().apart:
+        st.fragment(drawn_by_itself, key=key)()
+    else:
+        with st.container():  # as around a fragment: so the browser keeps what stands there
+            draw()
 
 
 def told(settings: Settings) -> str:
@@ -376,9 +381,13 @@ def address() -> tuple[str, dict[str, str]]:
 
 def choose(name: str, value: Any) -> None:
     """Set a control from a button's callback, as if the reader had."""
-    memory = _memory()
-    memory.acted = True
-    memory.chosen[name] = value
+    draw_all_anew()
+    _memory().chosen[name] = value
+
+
+def draw_all_anew() -> None:
+    """Have all of the page follow a widget in one of its parts. From the widget's callback."""
+    _memory().acted = True
 
 
 def begin_anew(values: Mapping[str, Any]) -> None:
@@ -514,7 +523,7 @@ def _follow(part: str) -> None:
     """
     memory, noted = _memory(), bool(_memory().notes)
     report = _slide(part)
-    if not part:
+    if not part or not memory.apart:
         return
     if (noted and memory.slid) or memory.acted or memory.changed or None in memory.parts.values():
         st.rerun()
@@ -557,6 +566,10 @@ def _draw_widget(control: Control, settings: Settings) -> None:
     differs = not same(_held(st.session_state.get(key, default)), value)
     unheard = st.query_params.get(name) != memory.link.get(name) and not dependent
     if differs or (unheard and key not in memory.moved):
+        if unheard and name in memory.link and key not in st.session_state:
+            # Streamlit writes no value into the link in the run in which it meets a widget.
+            with suppress(StreamlitAPIException):  # it has met it on another page
+                st.query_params[name] = memory.link[name]
         st.session_state[key] = list(value) if isinstance(value, tuple) else value
     shown = control.widget(
         settings,

@@ -73,6 +73,9 @@ _STYLE = """<style>
     }
     [data-testid="stPlotlyChart"], [data-testid="stDataFrame"], .katex-display, table, p { break-inside: avoid; }
     :has(> [data-testid="stHeading"]) { break-after: avoid; }
+    /* What has not followed a slider yet would not fit to the rest of the sheet. */
+    [class*="st-key-part-"][aria-busy="true"] > * { display: none !important; }
+    [class*="st-key-part-"][aria-busy="true"]::after { content: "Still being drawn: print once more, please."; }
 }
 </style>"""
 
@@ -219,6 +222,7 @@ def parts(
     compute: Callable[[Settings], Any],
     *draw: Callable[[Settings, Any], None],
     below: Callable[[Settings, Any], None],
+    apart: bool = True,
 ) -> None:
     """Draw the page in parts, of which each can be drawn anew by itself when a slider moves, and its controls.
 
@@ -229,11 +233,12 @@ def parts(
         compute: what the parts show, from the settings; once for all parts that are drawn together.
         draw: the parts, from the settings and what was computed.
         below: the part below them, of which the sliders change nothing while its expanders are closed.
+        apart: False while whatever the reader does is to run the page's script anew, and so interrupts it.
     """
     set_stage()
     keyed = {f"part {place}": each for place, each in enumerate([*draw, below], start=1)}
     leader = next(iter(keyed))
-    controls.announce_parts(list(keyed))
+    controls.announce_parts(list(keyed), apart=apart)
     for key, each in keyed.items():
         controls.draw_part(key, partial(_draw_part, compute, each, first=key == leader, below=each is below))
         if key == leader and not presenting():

@@ -268,7 +268,10 @@ def state_finding(run: Run) -> str:
     if run.failure:
         return run.failure
     if run.finished:
-        return f"Trained: {settings.steps:,} steps. To watch it learn again, press Reset and then Train."
+        return (
+            f"Trained: {settings.steps:,} steps. One training serves everybody here: "
+            "to watch it learn, press Reset and then Train."
+        )
     if step:
         return (
             f"Paused after {step:,} of {settings.steps:,} steps. Train goes on from here; Reset goes back to the start."

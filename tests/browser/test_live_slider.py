@@ -120,7 +120,7 @@ BUSY = """() => [...document.querySelectorAll('[aria-busy="true"]')]
     .map(each => each.className.match(/st-key-part-(\\d+)/)[1])"""
 
 
-@pytest.mark.parametrize("name", [name for name, parts in ON_SCREEN.items() if parts])
+@pytest.mark.parametrize("name", list(ON_SCREEN))
 def test_the_class_of_the_benchmark_sees_what_a_screen_shows(name: str, open_tab: OpenTab) -> None:
     visit = open_tab(f"/{name}")
     visit.page.set_viewport_size({"width": 1280, "height": 900})
@@ -145,3 +145,29 @@ def test_what_is_further_down_follows_when_it_is_scrolled_to_or_after_a_while(op
     with redrawn(visit, "row"):
         slider(visit, LENGTH).press("ArrowRight")
     expect(visit.page.get_by_text("Each of the 7 rows sums to 1")).to_be_attached()
+
+
+def test_a_link_to_a_section_shows_its_heading_when_all_is_drawn(open_tab: OpenTab) -> None:
+    visit = open_tab("/transformer_block?blocks=24#how-the-gradient-gets-back")
+    top = "() => document.getElementById('how-the-gradient-gets-back').getBoundingClientRect().top"
+    visit.page.wait_for_function(f"() => !({BUSY})().length && ({top})() > -10 && ({top})() < 100")
+    visit.settle()
+    assert -10 < visit.page.evaluate(top) < 100
+    visit.page.mouse.move(800, 400)
+    visit.page.mouse.wheel(0, -700)
+    visit.page.wait_for_function(f"() => ({top})() > 500")  # whoever scrolls on is not called back
+    visit.page.set_viewport_size({"width": 1100, "height": 700})
+    visit.settle()
+    assert visit.page.evaluate(top) > 400
+
+
+def test_a_sheet_printed_while_parts_are_late_holds_one_set_of_numbers(open_tab: OpenTab) -> None:
+    visit = open_tab("/self_attention")
+    visit.page.set_viewport_size({"width": 1280, "height": 700})
+    slider(visit, LENGTH).press("End")
+    visit.page.wait_for_function(f"() => ({BUSY})().join() === '2,3'")
+    visit.page.emulate_media(media="print")
+    assert not visit.page.locator(".st-key-part-2 .js-plotly-plot").is_visible()
+    assert visit.page.locator(".st-key-part-1 .js-plotly-plot").is_visible()
+    visit.page.wait_for_function(f"() => !({BUSY})().length")
+    assert visit.page.locator(".st-key-part-2 .js-plotly-plot").is_visible()

@@ -55,7 +55,9 @@ def test_a_button_sets_the_controls_and_the_picture_and_says_what_to_look_for(pa
         shown = control(at, name).value if name not in at.session_state["memory"].drawn else None
         assert shown in (value, None), name
     assert specs(at) != before or page == "training_lab"  # there it is seen after training
-    assert dict(at.query_params)  # what is set is in the link
+    link = at.session_state["memory"].link
+    assert {name: "".join(at.query_params[name]) for name in at.query_params} == link  # all that is set is in the link
+    assert specs(open_page(page, **link)) == specs(at)
 
 
 def test_a_link_to_an_experiment_says_what_to_look_for_and_another_value_ends_it() -> None:

@@ -86,6 +86,18 @@ function watch(wire, late, empty) {
     if (empty) open(); else late.map(place).forEach(part => part && observer.observe(part));
     return () => { observer.disconnect(); clearInterval(quiet); clearTimeout(soon); line.hands.delete(eye); };
 }
+// The heading that the address names moves down while what is above it is drawn: it is kept in view until the reader
+// does something.
+function land() {
+    const heading = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const block = document.querySelector('[data-testid="stMainBlockContainer"]');
+    if (!heading || line.landed === location.pathname) return;
+    line.landed = location.pathname;
+    const keep = new ResizeObserver(() => heading.scrollIntoView());
+    keep.observe(block);
+    for (const act of ['wheel', 'touchstart', 'pointerdown', 'keydown'])
+        addEventListener(act, () => keep.disconnect(), { once: true, capture: true });
+}
 export default function ({ data, setTriggerValue }) {
     line.wires.set(data.name, report => setTriggerValue('moved', report));
     heard(data.heard);
@@ -95,5 +107,6 @@ export default function ({ data, setTriggerValue }) {
     const busy = late.map(place);
     document.querySelectorAll('[class*="st-key-part-"]')
         .forEach(part => part.setAttribute('aria-busy', busy.includes(part)));
+    if (!late.length) land();
     return line.unwatch = late.length ? watch(data.name, late, data.empty) : () => {};
 }
