@@ -167,7 +167,8 @@ def test_a_sheet_printed_while_parts_are_late_holds_one_set_of_numbers(open_tab:
     slider(visit, LENGTH).press("End")
     visit.page.wait_for_function(f"() => ({BUSY})().join() === '2,3'")
     visit.page.emulate_media(media="print")
-    assert not visit.page.locator(".st-key-part-2 .js-plotly-plot").is_visible()
-    assert visit.page.locator(".st-key-part-1 .js-plotly-plot").is_visible()
+    printed = """() => [1, 2, 3].map(part => document.querySelector(`.st-key-part-${part} .js-plotly-plot,
+        .st-key-part-${part} [data-testid="stText"]`).checkVisibility())"""
+    assert visit.page.evaluate(printed) == [True, False, False]
     visit.page.wait_for_function(f"() => !({BUSY})().length")
-    assert visit.page.locator(".st-key-part-2 .js-plotly-plot").is_visible()
+    assert visit.page.evaluate(printed) == [True, True, True]
