@@ -64,5 +64,7 @@ opened = Handout(int(presented), questions, tuple(locked), tuple(hidden))
 base = (st.context.url or "").split("?")[0].removesuffix("/hand_out")
 address = files.url(f"{base}/{entry.name}", shown_link(its_controls, shown) | handout.write(opened))
 st.code(address, language=None, wrap_lines=True)
-st.caption("The sign at its right end copies it.")
+st.caption("Point at the box: the sign at its right end copies it.")
+if told := handout.only_here(address):
+    st.caption(told)
 st.link_button("Open it in a new tab", address, icon=":material/open_in_new:")

@@ -58,7 +58,8 @@ if settings.tokens:
 else:
     st.caption(
         "Type a sentence and the pages on the lesson's five ideas use it, split into tokens: its words and punctuation "
-        "marks. Leave it blank and they use the lesson's random tokens. The training lab has letters of its own."
+        "marks. Leave it blank and they use the lesson's random tokens. The training lab does not use "
+        "it: it trains on sequences of letters."
     )
 
 picture, goals = st.columns([2, 3], gap="large")

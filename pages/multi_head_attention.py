@@ -222,6 +222,7 @@ def one_head(settings: Settings, shown: Shown) -> None:
         f"{strongest}",
     )
     page.findings(strongest, words.row_sums(weights))
+    st.caption(words.BITS)
     say_where_from(settings, shown)
 
 

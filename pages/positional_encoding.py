@@ -303,7 +303,7 @@ def near_and_far(settings: Settings, shown: Shown) -> None:
     elif settings.scheme == "rope":
         st.markdown("The query of the first token and the key of the last one, placed at every pair of positions.")
         draw_pairs(settings, shown, [said.score_by_offset(shown.by_offset)])
-        page.random_weights()
+        st.caption("Random weights: the scores mean nothing yet. Where they are alike is what to see.")
     else:
         st.markdown("The dot product of two encodings says how alike they are.")
         draw_pairs(settings, shown, said.near_and_far(shown.by_offset, settings.scheme, settings.d_model))
@@ -336,7 +336,7 @@ def shuffled_words(settings: Settings, shown: Shown) -> None:
         return
     if settings.scheme != "none":
         settings.draw("causal")
-    maps = [each for result in shown.shuffles.values() for each in (result.before, result.after, result.change)]
+    maps = [each for result in shown.shuffles.values() for each in (result.before, result.after)]
     limit = figures.colour_limit(maps, figures.SIGNED)  # one for all: the cases are compared with each other
     backwards = positional.changes_nothing(rows, shown.order[::-1])
     for place, (column, (name, result)) in enumerate(
@@ -349,7 +349,10 @@ def shuffled_words(settings: Settings, shown: Shown) -> None:
             chart = positional_figures.outputs(result, names, shown.shuffled, limit)
             page.figure(chart, key=f"shuffle_{place}", alt=f"{name}: outputs before and after. {finding}")
             page.findings(finding)
-    page.random_weights()
+    st.caption(
+        "Random weights: the outputs mean nothing yet. Whether the order changes them is what to see. All outputs "
+        "share one colour scale. Each difference has its own; where it is rounding error at most, it has no colour."
+    )
 
 
 def where_am_i(settings: Settings, shown: Shown) -> None:

@@ -193,9 +193,10 @@ def what_is_remembered(settings: Settings, shown: Shown) -> None:
     reach, weights, names = shown.memory.reach, shown.memory.weights, shown.names
     findings = recurrence_words.memory_findings(reach, weights, names)
     st.markdown(
-        "Above: how much the RNN's last state changes when a token changes a little. It is the size (norm) of the "
-        "exact Jacobian, a product with one factor per step. Below: the weights with which the last token looks at "
-        "each token. The two are different measures. Compare how each depends on the distance, not their heights."
+        "Upper picture: how much the RNN's last state changes when a token changes a little. It is the size (norm) of "
+        "the exact Jacobian, a product with one factor per step. Lower picture: the weights with which the last token "
+        "looks at each token. The two are different measures. Compare how each depends on the distance, not their "
+        "heights."
     )
     page.figure(
         recurrence_figures.memory(reach, weights, names),

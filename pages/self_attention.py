@@ -81,6 +81,7 @@ def the_map(settings: Settings, shown: Shown) -> None:
             words.row_sums(weights),
             f"The framed row, token {words.token(queries[row])}, is worked out under “One row, checked by hand”.",
         )
+        st.caption(words.BITS)
         page.random_weights()
 
 
@@ -92,7 +93,10 @@ def one_row(settings: Settings, shown: Shown) -> None:
     weights, name = result.weights[row], shown.queries[row]
     settings.draw("query")
     page.findings(words.row_finding(weights, name, keys, float(shown.entropy[row]), shown.allowed[row]))
-    st.latex(words.weighted_sum(weights, result.values[:, 0], float(result.output[row, 0]), settings.query))
+    products = weights, result.values[:, 0], float(result.output[row, 0])
+    st.latex(words.weighted_sum(*products, settings.query))
+    if rounded := words.rounded_sum(*products):
+        st.caption(rounded)
     page.figure(
         figures.bars(
             weights,
@@ -108,8 +112,8 @@ def one_row(settings: Settings, shown: Shown) -> None:
     few = min(settings.d_model, DIMENSIONS_BY_HAND)
     st.markdown(
         "Each key token has a row of values in V: what it hands over to those that look at it (the stage *projections* "
-        "says where V comes from). Multiply each weight with its row of V and add the results up: that gives the "
-        "output, the last line."
+        "says where V comes from). Multiply each weight with its row of V and add the results up: but for rounding, "
+        "that gives the output, the last line."
         + f" The table has the first {few} of {settings.d_model} dimensions."
         * (few < settings.d_model)
     )

@@ -146,6 +146,11 @@ def the_block(settings: Settings, shown: Shown) -> None:
         st.metric("Parameters in one block", f"{sum(tensor.parameters for tensor in tensors):,}")
         st.metric("Multiply-adds in one block", f"{sum(tensor.multiply_adds for tensor in tensors):,}")
         page.findings(*block_words.size_findings(n, d_model, d_ff, kind, blocks))
+        if not kind.output_projection:
+            st.caption(
+                "The lesson's block leaves the output projection W_O out. The switch *Output projection W_O* puts it "
+                "in."
+            )
         st.caption(
             "The lane at the right is the residual connection: it carries a sublayer's input past it, to the plus."
             if kind.residual
@@ -285,7 +290,8 @@ def below(settings: Settings, shown: Shown) -> None:
     page.notice(
         "A block changes the numbers and keeps the shape. This is why blocks can be stacked.",
         "Switch off the residual connections: the lane beside each sublayer is gone, and what goes in reaches the "
-        "output only through the sublayers. Compare the two curves under *Block upon block*.",
+        "output only through the sublayers. What becomes of the two curves under *Block upon block*, spread and "
+        "alikeness?",
         "Try 24 blocks with post-norm, with pre-norm and without a norm. See where the spread goes, and how much of "
         "the gradient gets back.",
         "Nothing is trained here. The page *Training lab* trains a small transformer: take its residual connections "

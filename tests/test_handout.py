@@ -9,7 +9,8 @@ from streamlit.testing.v1 import AppTest
 
 from tests.asking import random_settings, random_value
 from tests.pages.charts import cells, control, open_page, specs, texts
-from ui.handout import Handout, read, write
+from ui import take_away_files as files
+from ui.handout import Handout, only_here, read, write
 from ui.link import read_link, resolve, shown_link
 from ui.page_controls import CONTROLS, STAGES, declared
 
@@ -45,6 +46,25 @@ def test_a_link_leaves_what_it_does_not_name() -> None:
     before = Handout(1, False, ("seed",), ("d_model",))
     assert read({}, NAMES, before) == (before, [])
     assert read({"hide": ["seed"], "lock": ["seed"]}, NAMES, before)[0] == Handout(1, False, (), ("seed",))
+
+
+@pytest.mark.parametrize(
+    ("host", "here"),
+    [
+        ("localhost:8501", True),
+        ("127.0.0.1", True),
+        ("[::1]:8501", True),
+        ("0.0.0.0:8501", True),
+        ("192.168.0.7:8501", False),
+        ("transformer-live.streamlit.app", False),
+        ("localhost.example.org", False),
+    ],
+)
+def test_a_link_that_works_on_one_computer_only_says_so(host: str, here: bool) -> None:
+    said = only_here(f"http://{host}/self_attention?seed=3")
+    assert said.startswith("This link works on this computer only") is here
+    assert bool(said) is here
+    assert not only_here("/self_attention")
 
 
 # Locked and hidden controls
@@ -234,6 +254,15 @@ def test_a_link_that_is_handed_out_opens_as_it_says() -> None:
     opened = open_page("self_attention", **link)
     assert dict(opened.query_params) == link
     assert not {"d_model", "sentence", "seed"} & names_of_widgets(opened)
+
+
+@pytest.mark.parametrize(("host", "here"), [("localhost:8501", True), ("192.168.0.7:8501", False)])
+def test_the_page_says_where_its_link_works(monkeypatch: pytest.MonkeyPatch, host: str, here: bool) -> None:
+    written = files.url
+    monkeypatch.setattr(files, "url", lambda base, link: written(f"http://{host}{base}", link))
+    at = open_page("hand_out", page="Self-attention")
+    assert at.code[0].value == f"http://{host}/self_attention"
+    assert ("This link works on this computer only" in texts(at)) is here
 
 
 def test_a_link_that_is_given_away_holds_what_is_shown() -> None:

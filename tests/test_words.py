@@ -1,5 +1,8 @@
 """Sentences about an attention map are true of its numbers, at the edges too."""
 
+import re
+from decimal import Decimal
+
 import numpy as np
 import pytest
 
@@ -15,11 +18,15 @@ def test_one_largest_weight_is_named_several_are_counted():
     assert words.strongest_link(one, QUERIES, KEYS) == "The largest weight: token 1 “a” looks at token 2 “b” with 0.80."
     shown_alike = np.array([[0.999, 0.001, 0.0], [0.0, 1.0, 0.0]])  # both are 1.00 in the cells
     assert words.strongest_link(shown_alike, QUERIES, KEYS) == (
-        "The largest weight: token 2 “b” looks at token 2 “b” with 1.00. Rounded, 1 other cell has 1.00 too."
+        "The largest weight: token 2 “b” looks at token 2 “b” with 1.00."
     )
     alike = np.array([[1.0 - 1e-12, 0.0, 0.0], [0.0, 1.0, 0.0]])  # apart by rounding errors alone
     assert words.strongest_link(alike, QUERIES, KEYS) == (
         "The largest weight, 1.00, stands in 2 cells. One of them: token 2 “b” looks at token 2 “b”."
+    )
+    three_are_seen = np.array([[0.999, 0.001, 0.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])  # and two are the largest
+    assert words.strongest_link(three_are_seen, [*QUERIES, "3 c"], KEYS).startswith(
+        "The largest weight, 1.00, stands in 2 cells, and after rounding in 1 more. One of them:"
     )
     assert "may look at anything" in words.strongest_link(np.zeros((2, 3)), QUERIES, KEYS)
 
@@ -47,6 +54,13 @@ def test_numbers_are_spelled_in_one_way():
     spelled = {0: "0", 0.0123456: "0.0123", -34.56: "−34.6", 0.5: "0.5", 4.0: "4", 123.4: "123", 999.7: "1,000"}
     spelled |= {45549.3: "45,549", 1.234e-7: "1.23 × 10⁻⁷", 1e-20: "1.00 × 10⁻²⁰", -2.07e32: "−2.07 × 10³²"}
     assert {value: words.number(value) for value in spelled} == spelled
+
+
+def test_measured_numbers_keep_their_zeros():
+    spelled = {0.9999995: "1.00", 0.05: "0.0500", 12.0: "12.0", -0.5: "−0.500", 123.4: "123", 0: "0", 2.0: "2.00"}
+    spelled |= {45549.3: "45,549", 1e-20: "1.00 × 10⁻²⁰"}
+    assert {value: words.three_digits(value) for value in spelled} == spelled
+    assert [words.decimals(value, 3) for value in (-0.0001, -1.2346, 2.0)] == ["0.000", "−1.235", "2.000"]
 
 
 def test_a_very_long_word_is_cut_in_a_sentence():
@@ -96,3 +110,33 @@ def test_weighted_sum_is_written_out_up_to_six_terms():
     long = words.weighted_sum(np.full(7, 1 / 7), np.ones(7), 1.0, query=1)
     assert long.count(r"\cdot") == 6
     assert r"\dots" in long
+
+
+def by_hand(latex: str) -> str:
+    """The sum of the products that are written out, to three decimals."""
+    pairs = re.findall(r"(-?[\d.]+) \\cdot \((-?[\d.]+)\)", latex)
+    total = round(float(sum(Decimal(weight) * Decimal(value) for weight, value in pairs)), 3) + 0.0
+    return f"{total:.3f}".replace("-", "−")
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("size", [0.3, 30.0])
+def test_a_sum_by_hand_gives_what_is_shown_or_what_is_said(seed, size):
+    rng = np.random.default_rng(seed)
+    weights, values = rng.dirichlet(np.ones(5)), size * rng.standard_normal(5)
+    total = float(weights @ values)
+    latex, said = words.weighted_sum(weights, values, total, 1), words.rounded_sum(weights, values, total)
+    worked_out, shown = by_hand(latex), words.decimals(total, 3)
+    assert f"= {shown.replace('−', '-')} " in latex
+    assert (not said) == (worked_out == shown)
+    assert not said or said == (
+        f"Worked out with these rounded numbers it is {worked_out}. The page computes with all digits: {shown}."
+    )
+
+
+def test_a_sum_that_is_not_written_out_needs_no_check():
+    rng = np.random.default_rng(0)
+    assert not any(
+        words.rounded_sum(weights, values, float(weights @ values))
+        for weights, values in ((rng.dirichlet(np.ones(7)), rng.standard_normal(7)) for _ in range(50))
+    )

@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 
 from core import block
-from ui.words import decimals, number
+from ui.words import decimals, number, three_digits
 
 Array = np.ndarray
 
-BOTH, RESIDUAL, NORM, NEITHER = "residual and norm", "residual only", "norm only", "neither"
+BOTH, RESIDUAL, NORM, BARE = "residual and norm", "residual only", "norm only", "no residual, no norm"
 _THIS = " (this setting)"
 _SEEN = 0.005  # below, two decimals show 0
 SAME = 0.005  # numbers that are so near, as a share, read alike in three digits or nearly so
@@ -117,12 +117,16 @@ def spread_finding(depth: block.Depth, final: float | None) -> str:
     if dead.size:
         end = f"After block {dead[0]} it is exactly 0: nothing is left to tell one dimension from another."
     else:
-        end = f"After block {blocks} it is {number(last)}, which is {number(last / first)} times the input's."
-    kept = final is not None and number(final) == number(last)
+        end = (
+            f"After block {blocks} it is {three_digits(last)}, which is {three_digits(last / first)} times the input's."
+        )
+    kept = final is not None and three_digits(final) == three_digits(last)
     normed = (
-        f" The final norm {'leaves it at' if kept else 'brings it to'} {number(final)}." if final is not None else ""
+        f" The final norm {'leaves it at' if kept else 'brings it to'} {three_digits(final)}."
+        if final is not None
+        else ""
     )
-    return f"Spread of the input: {number(first)}. {end}{normed}"
+    return f"Spread of the input: {three_digits(first)}. {end}{normed}"
 
 
 def alikeness_finding(depth: block.Depth, tokens: int) -> str:
@@ -149,13 +153,13 @@ def arrangements(settings: block.Settings) -> dict[str, block.Settings]:
 
 def comparison(depths: Mapping[str, block.Depth]) -> str:
     """The spread after the last block, for each of several arrangements."""
-    said = ", ".join(f"{name} {number(depth.spread[-1])}" for name, depth in depths.items())
+    said = ", ".join(f"{name} {three_digits(depth.spread[-1])}" for name, depth in depths.items())
     return f"Spread after the last block, with the same weights: {said}."
 
 
 def with_and_without(settings: block.Settings) -> dict[str, block.Settings]:
     """Residual connections on or off, norms on or off, everything else as set, by name; what is set says so."""
-    names = {(True, True): BOTH, (True, False): RESIDUAL, (False, True): NORM, (False, False): NEITHER}
+    names = {(True, True): BOTH, (True, False): RESIDUAL, (False, True): NORM, (False, False): BARE}
     kinds = {name: replace(settings, residual=residual, norm=norm) for (residual, norm), name in names.items()}
     return {name + _THIS * (kind == settings): kind for name, kind in kinds.items()}
 
@@ -173,16 +177,16 @@ def gradient_findings(lengths: Mapping[str, Array], nearby: Mapping[str, Array])
     others = {name: _first_to_last(again.get(name, plain[name])) for name in ratios}
     unsure = [name for name, ratio in ratios.items() if not np.isclose(ratio, others[name], rtol=SAME)]
     said = [
-        f"with {name} {'a number that rounding decides' if name in unsure else _multiple(ratio)}"
-        for name, ratio in ratios.items()
+        f"“{name}” {'not certain, see below' if name in unsure else _multiple(ratio)}" for name, ratio in ratios.items()
     ]
     start = f"From block {blocks} back to block 1 the length of the gradient is multiplied by this: "
     return [
         start + "; ".join(said) + "." if said else "No gradient arrives at all.",
         *_vanished_or_exploded(ratios, others),
         *(
-            f"With {name}, rounding decides: where each number of the input is changed in its last bit, it is "
-            f"{_multiple(others[name])} instead of {_multiple(ratios[name])}. Its line is one of many."
+            f"With “{name}” the number is not certain. A computer rounds every number to about 16 digits, and here so "
+            f"small a difference grows until it shows: the line drawn comes to {_multiple(ratios[name])}; with every "
+            f"number of the input changed by the least possible amount it would come to {_multiple(others[name])}."
             for name in unsure
         ),
         *(line for name, values in plain.items() for line in _not_drawn(name, values)),
@@ -199,11 +203,11 @@ def _multiple(ratio: float) -> str:
 
 
 def _vanished_or_exploded(ratios: Mapping[str, float], others: Mapping[str, float]) -> list[str]:
-    vanished = _listed([f"with {name}" for name, ratio in ratios.items() if max(ratio, others[name]) < 1 / MUCH])
-    exploded = _listed([f"with {name}" for name, ratio in ratios.items() if min(ratio, others[name]) > MUCH])
+    vanished = _listed([f"“{name}”" for name, ratio in ratios.items() if max(ratio, others[name]) < 1 / MUCH])
+    exploded = _listed([f"“{name}”" for name, ratio in ratios.items() if min(ratio, others[name]) > MUCH])
     return [
-        *([f"It vanishes {vanished}: less than a thousandth is left."] if vanished else []),
-        *([f"It explodes {exploded}: it grows more than a thousandfold."] if exploded else []),
+        *([f"It vanishes with {vanished}: less than a thousandth is left."] if vanished else []),
+        *([f"It explodes with {exploded}: it grows more than a thousandfold."] if exploded else []),
     ]
 
 
@@ -216,12 +220,12 @@ def _not_drawn(name: str, lengths: Array) -> list[str]:
     zero, beyond = np.count_nonzero(lengths == 0), np.count_nonzero(~np.isfinite(lengths))
     return [
         *(
-            [f"Not drawn: with {name} it comes out as 0 {_places(int(zero))}, which this scale cannot show."]
+            [f"Not drawn: with “{name}” it comes out as 0 {_places(int(zero))}, which this scale cannot show."]
             if zero
             else []
         ),
         *(
-            [f"Not drawn: with {name} it is too large for a floating-point number {_places(int(beyond))}."]
+            [f"Not drawn: with “{name}” it is too large for a floating-point number {_places(int(beyond))}."]
             if beyond
             else []
         ),

@@ -666,8 +666,9 @@ def _write_unbound(controls: Sequence[Control]) -> None:
     memory = _memory()
     if memory.moving:
         return
+    written = st.query_params.to_dict()
     for name in (*_unbound(controls), *handout.NAMES):
-        if st.query_params.get(name) != memory.link.get(name):
+        if written.get(name) != memory.link.get(name):
             if name in memory.link:
                 st.query_params[name] = memory.link[name]
             else:

@@ -39,7 +39,7 @@ EXPERIMENTS = {
         Experiment(
             "A short memory",
             {"sentence": "", "seq_len": 24, "gain": 0.5},
-            "Under *How far the first token reaches*, compare the first point of the upper chart with its last one. "
+            "Under *How far the first token reaches*, compare the first point of the upper picture with its last one. "
             "Does attention's weight go down with the distance too?",
         ),
         Experiment(
@@ -57,17 +57,17 @@ EXPERIMENTS = {
         Experiment(
             "Nobody looks ahead",
             {"cross": False, "causal": True, "padding": 0, "stage": "mask"},
-            "The upper right triangle of the map has no weight. Token 1 can look at itself alone, the last one at all.",
+            "Which cells of the map have no weight? How many tokens can token 1 look at, and how many the last one?",
         ),
         Experiment(
             "Cold, then hot",
             {"temperature": 0.1},
-            "Read the bits at the right of the map. Then move *Temperature* to 5: the rows become even.",
+            "Read the bits at the right of the map. Then move *Temperature* to 5: what becomes of the rows and bits?",
         ),
         Experiment(
             "The same word twice",
             {"cross": False, "causal": False, "padding": 0, "sentence": "the cat saw the dog"},
-            "Compare the rows of token 1 and token 4: without positions a word is the same everywhere.",
+            "Compare the rows of token 1 and token 4. They are the same word: does its place make a difference?",
         ),
         Experiment(
             "A second sentence",
@@ -96,12 +96,12 @@ EXPERIMENTS = {
         Experiment(
             "Turn instead of add",
             {"scheme": "rope"},
-            "Under *Near and far*: along every diagonal the score is the same, early and late in the text.",
+            "Under *Near and far*, follow a diagonal of the map: is the score another one early and late in the text?",
         ),
         Experiment(
             "Distance costs",
             {"scheme": "alibi", "alibi_head": 1},
-            "Move *Head, of 8* from 1 to 8: each head looks further than the one before it.",
+            "Move *Head, of 8* from 1 to 8: which head looks furthest, and which of them least far?",
         ),
     ),
     "multi_head_attention": (

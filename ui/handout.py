@@ -2,6 +2,8 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 from ui.control_kinds import quoted
 
@@ -59,6 +61,21 @@ def write(handout: Handout) -> dict[str, str]:
         "hide": ",".join(handout.hidden),
     }
     return {name: text for name, text in link.items() if text}
+
+
+def only_here(address: str) -> str:
+    """What to do where a link's address is a computer's name for itself, which leads nowhere else; else nothing."""
+    host = urlsplit(address).hostname or ""
+    try:
+        here = ip_address(host).is_loopback or ip_address(host).is_unspecified
+    except ValueError:  # a name
+        here = host == "localhost" or host.endswith(".localhost")
+    if not here:
+        return ""
+    return (
+        f"This link works on this computer only, for its address is {host}. For other computers, open the app by this "
+        "computer's address in the network (README, under *Teach with it*) and take the link from there."
+    )
 
 
 def _known(texts: Sequence[str], names: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

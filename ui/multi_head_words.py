@@ -44,9 +44,9 @@ def largest_weight(weights: Array, labels: Sequence[str], tokens: Sequence[str])
     alike = len(ties(weights))
     if alike > 1:
         return (
-            f"{where.capitalize()}, {largest:.2f}, stands in {alike} cells. One is in {found}.{rounded_alike(weights)}"
+            f"{where.capitalize()}, {largest:.2f}, stands in {alike} cells{rounded_alike(weights)}. One is in {found}."
         )
-    return f"{where.capitalize()} is in {found} with {largest:.2f}.{rounded_alike(weights)}"
+    return f"{where.capitalize()} is in {found} with {largest:.2f}."
 
 
 def built_findings(
@@ -91,15 +91,19 @@ def mean_finding(mean: MeanMap, labels: Sequence[str]) -> str:
         return "All heads have the same map here, so the mean is that map too."
     if mean.distances[nearest] < _NOTHING:
         return (
-            f"Only by coincidence does a head have this map: {labels[nearest]}. In {labels[furthest]}, "
-            f"{mean.distances[furthest]:.2g} of an average row's weight lies on other tokens."
+            f"Only by coincidence does a head have this map: {labels[nearest]}. "
+            f"In {labels[furthest]}, {_to_be_moved(mean.distances[furthest])}."
         )
     whose = f"The nearest is {labels[nearest]}, and even there"
     if mean.distances[furthest] - mean.distances[nearest] < _NOTHING:
         whose = f"{'Both' if len(labels) == 2 else 'All'} heads are equally far from it: in each"
-    share = mean.distances[nearest]
+    return f"No head has this map. {whose}, {_to_be_moved(mean.distances[nearest])}."
+
+
+def _to_be_moved(share: float) -> str:
+    """How far a head's map is from the mean of all. Args: one of `MeanMap.distances`."""
     moved = f"{share:.0%}" if share >= 0.01 else "less than 1%"
-    return f"No head has this map. {whose}, {moved} of a row's weight, on average, lies on other tokens."
+    return f"{moved} of a row's weight, on average, would have to move to other tokens to make it the mean"
 
 
 def heads_in_a_row(heads: int) -> str:
@@ -136,9 +140,10 @@ def distance_finding(found: HeadStatistics, labels: Sequence[str]) -> str:
         return f"The head looks {found.distance[0]:.2f} tokens away on average."
     if round(found.distance[far], 2) == round(found.distance[near], 2):
         return f"All heads look as far, to two digits: {found.distance[0]:.2f} tokens away on average."
+    how_near, how_far = ("nearer", "further") if len(labels) == 2 else ("nearest", "furthest")
     return (
-        f"{labels[near].capitalize()} looks nearest, {found.distance[near]:.2f} tokens away on average, "
-        f"and {labels[far]} furthest, {found.distance[far]:.2f} tokens."
+        f"{labels[near].capitalize()} looks {how_near}, {found.distance[near]:.2f} tokens away on average, "
+        f"and {labels[far]} {how_far}, {found.distance[far]:.2f} tokens."
     )
 
 

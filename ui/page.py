@@ -407,9 +407,11 @@ def take_away(
     title, called = navigation.entry(name).title, partial(files.file_name, name, link)
     save = partial(st.download_button, on_click="ignore", icon=":material/download:")  # what is saved needs no new run
     with box:
-        st.markdown("**The link** to this page with exactly these settings. The sign at its right end copies it.")
+        st.markdown("**The link** to this page and its settings. Point at the box: the sign at its right end copies it.")
         address = files.url(st.context.url or "", link | handout.write(controls.shown_as()))
         st.code(address, language=None, wrap_lines=True)
+        if told := handout.only_here(address):
+            st.caption(told)
 
         st.markdown("**The script** computes this page's arrays. Python with numpy is all it needs.")
         text = scripts.SCRIPTS[name](settings, arrays)

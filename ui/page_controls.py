@@ -110,7 +110,7 @@ CONTROLS: dict[str, list[Control | str]] = {
         ),
         controls.choice_up_to(
             "pair",
-            "A third pair of dimensions to draw, counted from 0",
+            "Another pair of dimensions to draw (pairs are counted from 0)",
             low=0,
             high=lambda s: (s.d_model if s.scheme == "rope" else s.d_model + 1) // 2 - 1,
             default=1,

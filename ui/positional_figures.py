@@ -6,10 +6,12 @@ import numpy as np
 
 from core.positional import Shuffle
 from ui import figures
+from ui.positional_words import ROUNDING
 
 Array = np.ndarray
 
 _PANEL, _GAP = 100, 46  # pixels
+_BAR = 54  # pixels that a colour bar between two maps takes beside the gap
 _FONT = dict(size=14)
 _WIDTH_TICKS = (2, 4, 8, 16, 32, 64, 128)
 _LEGEND = dict(orientation="h", y=1.02, yanchor="bottom", x=0, font=_FONT)
@@ -96,12 +98,13 @@ def slopes(values: Array, chosen: int) -> figures.Figure:
 def outputs(result: Shuffle, names: Sequence[str], shuffled: Sequence[str], limit: float) -> figures.Figure:
     """Outputs before and after the shuffle, and the difference token by token. Row = token.
 
-    limit: the colour scale ends there.
+    limit: the colour scale of the outputs ends there. The difference, which may be much smaller, has a scale of its
+    own; but where it is rounding error alone it has that of the outputs, and so no colour.
     """
     maps = {"before": result.before, "after": result.after, "difference": result.change}
     n, d_model = result.before.shape
     panel = max(80, min(300, 24 * n))
-    room = [panel, _GAP, panel, _GAP, panel]  # from top to bottom, in pixels
+    room = [panel, _GAP, panel, _GAP + _BAR, panel]  # from top to bottom, in pixels
     figure = figures.heatmap_grid(
         maps,
         x=[str(i) for i in range(d_model)],
@@ -114,12 +117,19 @@ def outputs(result: Shuffle, names: Sequence[str], shuffled: Sequence[str], limi
         height=sum(room) + 228,
     )
     few = [str(i) for i in sorted({0, (d_model - 1) // 2, d_model - 1})]  # more would not fit into a third of the page
-    tops = [1 - place * (panel + _GAP) / sum(room) for place in range(3)]
+    tops = [1 - sum(room[: 2 * place]) / sum(room) for place in range(3)]
     layout = figure.spec["layout"]
     for axis, top, title in zip(("yaxis", "yaxis2", "yaxis3"), tops, layout["annotations"], strict=True):
         layout[axis]["domain"] = [max(0.0, top - panel / sum(room)), top]
         title["y"] = top
     layout["xaxis3"] |= dict(tickvals=few, ticktext=few, tickangle=0)
+    largest = float(result.differences.max())
+    end = largest if largest >= ROUNDING else limit
+    own = layout["coloraxis2"] = layout["coloraxis"] | dict(cmin=-end, cmax=end)
+    figure.spec["data"][2]["coloraxis"] = "coloraxis2"
+    heading = layout["annotations"].pop()  # in its place stands the title of the bar
+    own["colorbar"] = own["colorbar"] | dict(y=tops[2], ypad=12, tickvals=[-end, 0, end], tickformat=".2g")
+    own["colorbar"]["title"] = own["colorbar"]["title"] | dict(text=heading["text"], font=heading["font"])
     layout["coloraxis"]["colorbar"] |= dict(tickvals=[-limit, 0, limit], tickformat=".2g")
     return figure
 

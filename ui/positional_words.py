@@ -115,7 +115,7 @@ def third_pair(pair: int, last: int) -> str:
         return f"{pairs}: a third one cannot be drawn."
     if pair in (0, last):
         return f"Pair {pair} is drawn anyway: for a third panel choose one between 0, the first, and {last}, the last."
-    return f"Pair {pair} is dimensions {2 * pair} and {2 * pair + 1}: both are counted from 0."
+    return f"Pair {pair} is dimensions {2 * pair} and {2 * pair + 1}: pairs and dimensions are counted from 0."
 
 
 def turns(wavelengths: Array, n: int) -> str:
@@ -125,9 +125,10 @@ def turns(wavelengths: Array, n: int) -> str:
     fast, slow = (n - 1) / wavelengths[[0, -1]]
     if len(wavelengths) <= 2:
         return f"From position 0 to position {n - 1} the only pair goes round {fast:.1f} times."
+    slowly = f"goes round {slow:.3f} times" if slow >= 0.001 else "makes less than a thousandth of a turn"
     return (
         f"From position 0 to position {n - 1} the fastest, dimension 0, goes round {fast:.1f} times, "
-        f"and the slowest, dimension {len(wavelengths) - 1}, {number(slow)} times."
+        f"and the slowest, dimension {len(wavelengths) - 1}, {slowly}."
     )
 
 

@@ -21,10 +21,18 @@ def number(value: float) -> str:
     return f"{sign}{digits} × {power_of_ten(int(exponent))}"
 
 
-def decimals(value: float) -> str:
-    """Two decimals, where they say enough: 1.00, −2.43; no minus sign before a zero."""
-    text = f"{value:.2f}" if abs(value) < 9999.5 else number(value)
-    return text.removeprefix("-") if text == "-0.00" else text.replace("-", "−")
+def three_digits(value: float) -> str:
+    """`number` with its zeros, for what was measured: 1.00, 0.0500, 12.0."""
+    text = number(value)
+    if not value or "×" in text or abs(value) >= 999.5:
+        return text
+    return ("−" if value < 0 else "") + f"{abs(value):#.3g}".removesuffix(".")
+
+
+def decimals(value: float, places: int = 2) -> str:
+    """Two decimals or so many, where they say enough: 1.00, −2.43; no minus sign before a zero."""
+    text = f"{value:.{places}f}" if abs(value) < 9999.5 else number(value)
+    return text.removeprefix("-") if not text.strip("-0.") else text.replace("-", "−")
 
 
 def power_of_ten(exponent: int) -> str:
@@ -58,8 +66,8 @@ def strongest_link(weights: Array, queries: Sequence[str], keys: Sequence[str]) 
     largest, alike = f"{weights[query, key]:.2f}", len(ties(weights))
     found = f"token {token(queries[query])} looks at token {token(keys[key])}"
     if alike > 1:
-        return f"The largest weight, {largest}, stands in {alike} cells. One of them: {found}.{rounded_alike(weights)}"
-    return f"The largest weight: {found} with {largest}.{rounded_alike(weights)}"
+        return f"The largest weight, {largest}, stands in {alike} cells{rounded_alike(weights)}. One of them: {found}."
+    return f"The largest weight: {found} with {largest}."
 
 
 def ties(values: Array) -> Array:
@@ -68,12 +76,12 @@ def ties(values: Array) -> Array:
 
 
 def rounded_alike(values: Array) -> str:
-    """Says how many values are smaller than the largest and yet look like it; nothing where there are none."""
+    """How many values are smaller than the largest ones and yet look like them; nothing where there are none."""
     looks_so = int(np.count_nonzero(np.round(values, 2) == np.round(values.max(), 2)))
     others = looks_so - len(ties(values))
     if others < 1:
         return ""
-    return f" Rounded, {counted(others, 'other cell')} {'has' if others == 1 else 'have'} {values.max():.2f} too."
+    return f", and after rounding in {others} more"
 
 
 def largest_at(values: Array, names: Sequence[str]) -> str:
@@ -85,6 +93,9 @@ def largest_at(values: Array, names: Sequence[str]) -> str:
     if len(places) <= 3:
         return f"tokens {', '.join(named[:-1])} and {named[-1]} alike"
     return f"{len(places)} tokens alike ({', '.join(named)}, …)"
+
+
+BITS = "Beside the map, *bits* is the entropy of a row: 0 where one key takes all, more the more widely a token looks."
 
 
 def row_sums(weights: Array) -> str:
@@ -152,6 +163,18 @@ def listed(values: Array, names: Sequence[str], most: int = 12) -> str:
     return said + (f", and {len(values) - most} more" if len(values) > most else "")
 
 
+def rounded_sum(weights: Array, values: Array, total: float, most: int = 6) -> str:
+    """Where the rounded numbers of `weighted_sum` add up to another one than it shows: which, and why. Else nothing."""
+    if len(weights) > most:
+        return ""  # not all of them are shown
+    factors = ([float(f"{number:.3f}") for number in numbers] for numbers in (weights, values))
+    products = [weight * value for weight, value in zip(*factors, strict=True)]
+    by_hand, shown = decimals(round(sum(products), 6), 3), decimals(total, 3)
+    if by_hand == shown:
+        return ""
+    return f"Worked out with these rounded numbers it is {by_hand}. The page computes with all digits: {shown}."
+
+
 def weighted_sum(weights: Array, values: Array, total: float, query: int, most: int = 6) -> str:
     """LaTeX: the first number of a query's output as a sum of weights times values. Args: weights, values (n_k,)."""
     terms = [f"{weight:.3f} \\cdot ({value:.3f})" for weight, value in zip(weights[:most], values[:most], strict=True)]
@@ -159,4 +182,5 @@ def weighted_sum(weights: Array, values: Array, total: float, query: int, most: 
         terms.append(r"\dots")
     lines = [" + ".join(terms[first : first + 2]) for first in range(0, len(terms), 2)]  # for a phone's width
     body = r" \\ + ".join(lines)
-    return rf"\begin{{gathered}} \text{{output}}_{{{query},1}} = \\ {body} \\ = {total:.3f} \end{{gathered}}"
+    result = f"{round(total, 3) + 0.0:.3f}"  # no minus sign before a zero
+    return rf"\begin{{gathered}} \text{{output}}_{{{query},1}} = \\ {body} \\ = {result} \end{{gathered}}"

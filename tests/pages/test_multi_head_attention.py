@@ -207,7 +207,8 @@ def test_mean_says_how_near_the_nearest_head_is() -> None:
     nearest = int(found.distances.argmin())
     shown = texts(open_page(PAGE, heads="4"))
     assert (
-        f"The nearest is head {nearest + 1}, and even there, {found.distances[nearest]:.0%} of a row's weight" in shown
+        f"The nearest is head {nearest + 1}, and even there, {found.distances[nearest]:.0%} of a row's weight, on "
+        "average, would have to move to other tokens to make it the mean." in shown
     )
     assert "There is one head, so the mean is that head's own map." in texts(open_page(PAGE, heads="1"))
     assert "All heads have the same map here" in texts(open_page(PAGE, sentence="dog"))
@@ -217,6 +218,21 @@ def test_two_heads_are_equally_far_from_their_mean() -> None:
     shown = texts(open_page(PAGE))
     assert "No head has this map. Both heads are equally far from it: in each," in shown
     assert "nearest is" not in shown
+
+
+def test_of_two_heads_one_looks_further_and_of_more_one_looks_furthest() -> None:
+    two, four = (texts(open_page(PAGE, heads=heads)) for heads in ("2", "4"))
+    assert re.search(r"Head \d looks nearer, .* and head \d further, ", two)
+    assert re.search(r"Head \d looks nearest, .* and head \d furthest, ", four)
+
+
+def test_a_head_that_has_the_mean_by_coincidence() -> None:
+    even, left, right = np.full((2, 2), 0.5), np.array([[0.75, 0.25]] * 2), np.array([[0.25, 0.75]] * 2)
+    said = multi_head_words.mean_finding(multi_head.mean_of_heads(np.stack([even, left, right])), ["a", "b", "c"])
+    assert said == (
+        "Only by coincidence does a head have this map: a. "
+        "In b, 25% of a row's weight, on average, would have to move to other tokens to make it the mean."
+    )
 
 
 def test_one_head_is_not_called_several() -> None:
@@ -235,9 +251,11 @@ def test_several_largest_weights_are_counted() -> None:
     )
     near = np.array([[[0.314, 0.686], [0.312, 0.688]]])
     assert multi_head_words.largest_weight(near, ["head 1"], ["1 a", "2 b"]) == (
-        "The largest weight of the map is in head 1: token 2 “b” looks at token 2 “b” with 0.69. "
-        "Rounded, 1 other cell has 0.69 too."
+        "The largest weight of the map is in head 1: token 2 “b” looks at token 2 “b” with 0.69."
     )
+    three_are_seen = np.array([[[0.7, 0.3], [0.699, 0.301]], [[0.5, 0.5], [0.3, 0.7]]])
+    said = multi_head_words.largest_weight(three_are_seen, ["head 1", "head 2"], ["1 a", "2 b"])
+    assert "0.70, stands in 2 cells, and after rounding in 1 more. One is in head 1:" in said
 
 
 def test_distance_finding_where_heads_agree() -> None:

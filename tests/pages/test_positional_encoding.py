@@ -17,7 +17,8 @@ PAGE = "positional_encoding"
 def trace(at: AppTest, key: str, name: str) -> tuple[np.ndarray, np.ndarray]:
     """x and y of the named curve of a chart."""
     found = next(data for data in specs(at)[key]["data"] if data.get("name") == name)
-    return array(found["x"]), array(found["y"])
+    y = array(found["y"])
+    return array(found["x"]) if "x" in found else found["x0"] + found["dx"] * np.arange(len(y)), y
 
 
 def names(at: AppTest, key: str, number: int = 0) -> list[str]:
@@ -134,13 +135,39 @@ def test_the_shuffle_in_three_cases():
         assert names(at, f"shuffle_{place}", 0) == ["1 dog", "2 bites", "3 man"]
         assert names(at, f"shuffle_{place}", 1) == ["3 man", "2 bites", "1 dog"]
     ends = [specs(at)[f"shuffle_{place}"]["layout"]["coloraxis"]["cmax"] for place in range(3)]
-    largest = max(float(np.abs(cells(at, f"shuffle_{p}", number)).max()) for p in range(3) for number in range(3))
+    largest = max(float(np.abs(cells(at, f"shuffle_{p}", number)).max()) for p in range(3) for number in range(2))
     np.testing.assert_allclose(ends, largest, rtol=1e-6)  # one scale: the cases are compared with each other
     assert "Each token has the same output in both orders." in case(at, 0)
     assert "rounding error" in case(at, 0) or "difference: 0." in case(at, 0)
     assert "changed with the order" in case(at, 1)
     assert "changed with the order" in case(at, 2)
     assert said(float(shuffled(words, [2, 1, 0], "none", True).differences.max())) in case(at, 2)
+
+
+@pytest.mark.parametrize("d_model", ["16", "64"])
+def test_a_difference_is_seen_however_small_beside_the_outputs_and_rounding_errors_are_not(d_model: str) -> None:
+    at = open_page(PAGE, d_model=d_model)
+
+    for place in range(3):
+        figure = specs(at)[f"shuffle_{place}"]
+        before, after, difference = figure["data"]
+        assert before["coloraxis"] == after["coloraxis"] == "coloraxis"
+        colours = figure["layout"][difference["coloraxis"]]
+        largest = float(np.abs(cells(at, f"shuffle_{place}", 2)).max())
+        assert (colours["cmax"], colours["colorbar"]["title"]["text"]) == (-colours["cmin"], "difference")
+        if place == 0:
+            assert largest < 1e-12 < colours["cmax"]
+        else:
+            assert colours["cmax"] == pytest.approx(largest, rel=1e-6)
+        assert colours["colorbar"]["tickvals"] == [colours["cmin"], 0, colours["cmax"]]
+
+
+def test_the_slowest_wave_is_told_in_words_where_it_hardly_turns() -> None:
+    at = open_page(PAGE)
+    assert 19 / (2 * np.pi * 10000 ** (14 / 16)) < 0.001
+    assert "the slowest, dimension 15, makes less than a thousandth of a turn." in texts(at)
+    faster = positional_words.turns(positional.wavelengths(4), 20)
+    assert faster.endswith(f"the slowest, dimension 3, goes round {19 / (2 * np.pi * 100):.3f} times.")
 
 
 def test_the_causal_switch_masks_the_chosen_scheme():

@@ -129,6 +129,17 @@ def test_the_bars_are_the_chosen_row_and_the_table_adds_up_to_its_output(lesson)
     assert "Token 4 looks most at token 3: 0.28." in texts(at)
 
 
+def test_a_sum_by_hand_that_comes_out_otherwise_is_told_with_the_reason():
+    differs, agrees = (texts(open_page("self_attention", query=query)) for query in ("1", "3"))
+    assert "with these rounded numbers it is −0.988. The page computes with all digits: −0.987." in differs
+    assert "these rounded numbers" not in agrees
+
+
+def test_the_bits_beside_the_map_are_explained():
+    for page in ("self_attention", "multi_head_attention"):
+        assert "*bits* is the entropy of a row: 0 where one key takes all" in texts(open_page(page))
+
+
 def test_repeated_words_stay_apart_and_have_the_same_row_without_positions():
     at = open_page("self_attention", sentence="the cat saw the dog")
 

@@ -12,7 +12,7 @@ from core import block, draws, gradients
 from tests.pages.charts import array, cells, open_page, specs, texts
 from ui import block_figures, block_words, words
 
-PAGE = "transformer_block"
+PAGE, BARE = "transformer_block", "no residual, no norm"
 
 
 def written(at: AppTest) -> list[str]:
@@ -277,6 +277,20 @@ def test_alikeness_is_the_mean_cosine_over_pairs() -> None:
 # --- the gradient ----------------------------------------------------------------------------------------------------
 
 
+def test_a_block_without_output_projection_says_so() -> None:
+    without, with_it = (texts(open_page(PAGE, output_projection=on)) for on in ("false", "true"))
+    assert "leaves the output projection W_O out" in without
+    assert "leaves the output projection W_O out" not in with_it
+
+
+def test_a_spread_of_one_is_written_as_what_was_measured() -> None:
+    said = texts(open_page(PAGE))  # post-norm: LayerNorm comes last
+    assert "After block 1 it is 1.00, which is" in said
+    assert "The final norm leaves it at 1.00." in block_words.spread_finding(
+        block.depth([draws.tokens(5, 8, 0), block.layer_norm(draws.tokens(5, 8, 0))]), 1.0
+    )
+
+
 def lengths(n: int, d_model: int, d_ff: int, blocks: int, *, scale: float = 0.2, **kind: Any) -> np.ndarray:
     x = draws.tokens(n, d_model, 0)
     weights = [gradients.block_weights(*draws.block_weights(d_model, d_ff, 0, scale, block=i)) for i in range(blocks)]
@@ -292,7 +306,7 @@ def test_four_lines_of_the_gradient(order: str) -> None:
         "residual and norm (this setting)",
         "residual only",
         "norm only",
-        "neither",
+        BARE,
     ]
     for line, (residual, norm) in zip(drawn, [(True, True), (True, False), (False, True), (False, False)], strict=True):
         expected = lengths(5, 8, 16, 24, heads=2, causal=True, residual=residual, norm=norm, order=order)
@@ -304,12 +318,12 @@ def test_four_lines_of_the_gradient(order: str) -> None:
 
 def test_what_is_said_about_the_gradient_is_what_is_drawn() -> None:
     said = texts(open_page(PAGE, blocks="24"))
-    both, neither = lengths(5, 8, 16, 24), lengths(5, 8, 16, 24, residual=False, norm=False)
-    assert f"with residual and norm {both[0] / both[-1]:.3g};" in said
-    power = int(np.floor(np.log10(neither[0] / neither[-1])))
+    both, bare = lengths(5, 8, 16, 24), lengths(5, 8, 16, 24, residual=False, norm=False)
+    assert f"“residual and norm” {both[0] / both[-1]:.3g};" in said
+    power = int(np.floor(np.log10(bare[0] / bare[-1])))
     assert power < -10
     assert f" × {words.power_of_ten(power)}." in said
-    assert "It vanishes with neither: less than a thousandth is left." in said
+    assert f"It vanishes with “{BARE}”: less than a thousandth is left." in said
     assert "explodes" not in said
 
 
@@ -319,19 +333,19 @@ def test_a_gradient_that_comes_out_as_zero_is_said_and_not_drawn() -> None:
     assert (lengths(2, 4, 4, 24, scale=0.1, residual=False) == 0).all()
     drawn = {line["name"]: array(line["y"]) for line in specs(at)["gradient_chart"]["data"]}
     assert np.isnan(drawn["norm only"]).all()
-    assert "Not drawn: with norm only it comes out as 0 at blocks 1 to 24, which this scale cannot show." in texts(at)
-    assert "this: with residual and norm 1.43; with residual only 1.15." in texts(at)
+    assert "Not drawn: with “norm only” it comes out as 0 at blocks 1 to 24, which this scale cannot show." in texts(at)
+    assert "this: “residual and norm” 1.43; “residual only” 1.15." in texts(at)
 
 
 def test_a_gradient_beyond_floating_point_is_said_and_not_drawn() -> None:
     at = open_page(PAGE, seq_len="64", d_model="64", d_ff="256", blocks="24", weight_scale="1.0")
     assert not at.exception
     drawn = {line["name"]: array(line["y"]) for line in specs(at)["gradient_chart"]["data"]}
-    assert np.isnan(drawn["neither"][0])
-    assert np.isfinite(drawn["neither"][-1])
-    gone = np.count_nonzero(np.isnan(drawn["neither"]))
-    assert f"with neither it is too large for a floating-point number at blocks 1 to {gone}." in texts(at)
-    assert "with neither more than can be computed" in texts(at)
+    assert np.isnan(drawn[BARE][0])
+    assert np.isfinite(drawn[BARE][-1])
+    gone = np.count_nonzero(np.isnan(drawn[BARE]))
+    assert f"with “{BARE}” it is too large for a floating-point number at blocks 1 to {gone}." in texts(at)
+    assert f"“{BARE}” more than can be computed" in texts(at)
     assert "inf" not in texts(at).split()
 
 
@@ -339,11 +353,12 @@ def test_a_gradient_beyond_floating_point_is_said_and_not_drawn() -> None:
 def test_where_rounding_decides_about_a_gradient_the_page_says_so(link: dict[str, str], unsure: bool) -> None:
     at = open_page(PAGE, blocks="24", **link)
     assert not at.exception
-    assert ("With neither, rounding decides" in texts(at)) is unsure
-    assert ("with neither a number that rounding decides" in texts(at)) is unsure
+    assert (f"With “{BARE}” the number is not certain." in texts(at)) is unsure
+    assert (f"“{BARE}” not certain, see below" in texts(at)) is unsure
     drawn = {line["name"]: array(line["y"]) for line in specs(at)["gradient_chart"]["data"]}
-    ratio = drawn["neither"][0] / drawn["neither"][-1]
-    assert (f"with neither {words.number(ratio)}" in texts(at)) is not unsure
+    ratio = drawn[BARE][0] / drawn[BARE][-1]
+    assert (f"“{BARE}” {words.number(ratio)}" in texts(at)) is not unsure
+    assert (f"the line drawn comes to {words.number(ratio)};" in texts(at)) is unsure
 
 
 def test_words_about_the_gradient() -> None:
@@ -352,16 +367,19 @@ def test_words_about_the_gradient() -> None:
         return "\n".join(block_words.gradient_findings(*both))
 
     assert said(a=[3, 2, 1], b=[0.5, 1, 1]) == (
-        "From block 3 back to block 1 the length of the gradient is multiplied by this: with a 3; with b 0.5."
+        "From block 3 back to block 1 the length of the gradient is multiplied by this: “a” 3; “b” 0.5."
     )
-    assert "It explodes with a and with b: it grows more than a thousandfold." in said(a=[2e3, 1], b=[1e9, 1], c=[1, 1])
-    assert "with a 0." in said(a=[0, 1])
-    assert "Not drawn: with a it comes out as 0 at block 1," in said(a=[0, 1])
+    assert "It explodes with “a” and “b”: it grows more than a thousandfold." in said(a=[2e3, 1], b=[1e9, 1], c=[1, 1])
+    assert "“a” 0." in said(a=[0, 1])
+    assert "Not drawn: with “a” it comes out as 0 at block 1," in said(a=[0, 1])
     assert "No gradient arrives at all." in said(a=[0, 0])
-    assert "With a, rounding decides" not in said({"a": [3.001, 1]}, a=[3, 1])
-    assert "it is 40 instead of 3. Its line is one of many." in said({"a": [40, 1]}, a=[3, 1])
+    assert "not certain" not in said({"a": [3.001, 1]}, a=[3, 1])
+    unsure = said({"a": [40, 1]}, a=[3, 1])
+    assert "“a” not certain, see below." in unsure
+    assert "the line drawn comes to 3; with every number of the input changed" in unsure
+    assert unsure.endswith("by the least possible amount it would come to 40.")
     assert "explodes" not in said({"a": [40, 1]}, a=[3e6, 1])
-    assert "It explodes with a:" in said({"a": [4e9, 1]}, a=[3e6, 1])
+    assert "It explodes with “a”:" in said({"a": [4e9, 1]}, a=[3e6, 1])
 
 
 def test_one_block_has_no_way_back_and_no_choice() -> None:

@@ -74,8 +74,9 @@ def _way_back(settings: Settings, kind: block.Settings, x: Array) -> Question:
         nearby = length(unsteady, np.nextafter(x, np.inf), drawn)
         unsure = not np.isclose(nearby, now if unsteady is kind else then, rtol=SAME)
         rounding = (
-            f" But rounding decides about the number without them: for an input that differs in its last bits it is "
-            f"{_length(nearby)}."
+            " But the number without them is not certain. A computer rounds every number to about 16 digits, and here "
+            "so small a difference grows until it shows: with every number of the input changed by the least possible "
+            f"amount it would be {_length(nearby)}."
         )
         place = 0 if then < 1e-3 else 1 if then < 0.5 else 2 if then <= 2 else 3
         words = ("with", "without") if kind.residual else ("without", "with")

@@ -70,7 +70,8 @@ with np.errstate(all="ignore"):  # what outgrows floating point shows in the len
     for row, (residual, norm) in enumerate(switches):
         other = kind | {"residual": residual, "norm": norm}
         gradient_lengths[row] = lengths_on_the_way_back(x, all_weights, other, direction)
-print("length of the gradient at the input of each block; rows: residual and norm, residual, norm, neither")
+print("length of the gradient at the input of each block; rows:")
+print("residual and norm; residual only; norm only; no residual, no norm")
 for row in gradient_lengths:
     print("  ".join(f"{length:.4g}" for length in row))
 """
