@@ -407,7 +407,7 @@ def take_away(
     title, called = navigation.entry(name).title, partial(files.file_name, name, link)
     save = partial(st.download_button, on_click="ignore", icon=":material/download:")  # what is saved needs no new run
     with box:
-        st.markdown("**The link** to this page and its settings. Point at the box: the sign at its right end copies it.")
+        st.markdown("**The link** to this page and its settings. Point at the box: the sign at its end copies it.")
         address = files.url(st.context.url or "", link | handout.write(controls.shown_as()))
         st.code(address, language=None, wrap_lines=True)
         if told := handout.only_here(address):
