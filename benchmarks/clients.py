@@ -27,7 +27,6 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-_LAST_WIRE = "wire last"  # it knows what has not followed yet
 Message = Any  # a protobuf of Streamlit's; they come without types
 
 
@@ -87,8 +86,10 @@ class Visitor:
         """
         wires = told(self.widget(key))
         self._slid[key] = float(value), self._begun
-        wire = (rest and wires["wire_at_rest"]) or wires["wire"]
-        return await self.say(wire, patience, name=key, value=value, rest=rest, seen=self._seen() if rest else [])
+        seen = self._seen() if rest else []
+        others = [wire for wire in map("wire {}".format, seen) if wire != wires["wire"]]
+        wire = (rest and wires["wire_at_rest"] and next(iter(others), wires["wire_at_rest"])) or wires["wire"]
+        return await self.say(wire, patience, name=key, value=value, rest=rest, seen=seen)
 
     async def look(self, patience: float = 60) -> float:
         """Ask for the parts that have not followed the sliders yet, as a browser does by and by; returns the seconds.
@@ -98,7 +99,7 @@ class Visitor:
         late = self.late()
         if not late:
             return 0.0
-        return await self.say(_LAST_WIRE, patience, name="", value=None, rest=True, seen=late)
+        return await self.say(f"wire {late[0]}", patience, name="", value=None, rest=True, seen=late)
 
     async def say(self, wire: str, patience: float = 60, **report: Any) -> float:
         """Report by a wire: name, value, rest, seen; returns the seconds, like `set`. Raises KeyError: no such wire."""
@@ -166,6 +167,11 @@ class Visitor:
     # --- what a person sees ----------------------------------------------------------------------------------------
 
     @property
+    def runs(self) -> int:
+        """How many runs of the script, or of parts of it, have begun."""
+        return self._begun
+
+    @property
     def idle(self) -> bool:
         """Whether the script has run to its end."""
         return self._begun > 0 and not self._running
@@ -197,8 +203,9 @@ class Visitor:
 
     def late(self) -> list[str]:
         """The parts of the page that have not followed the sliders yet."""
-        known = any(_key_of(element) == _LAST_WIRE for element in self.shown.values())
-        return list(told(self.widget(_LAST_WIRE))["late"]) if known else []
+        wires = [told(wire) for wire in self.of_kind("bidi_component") if _key(wire.id).startswith("wire")]
+        knowing = [wire for wire in wires if "late" in wire]
+        return list(max(knowing, key=lambda wire: int(wire["heard"]))["late"]) if knowing else []
 
     def has(self, key: str) -> bool:
         """Whether there is a widget with this key that can be used."""

@@ -21,13 +21,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def seen(visitor: Visitor) -> list[tuple[tuple[int, ...], str, Any]]:
-    """All that stands on the page, without what differs from visit to visit: a slider's count of moves."""
-    found: list[tuple[tuple[int, ...], str, Any]] = []
+    """All that stands on the page, and which parts are late; without counts of moves, and who tells what is late."""
+    found: list[tuple[tuple[int, ...], str, Any]] = [((), "late", visitor.late())]
     for place, element in sorted(visitor.shown.items()):
         kind = str(element.WhichOneof("type"))
         what = getattr(element, kind)
         if kind == "bidi_component" and "heard" in what.json:
-            track = {name: value for name, value in told(what).items() if name not in ("heard", "session")}
+            track = {
+                name: value for name, value in told(what).items() if name not in ("heard", "session", "late", "empty")
+            }
             if "value" in track:  # a slider, not a wire
                 track["value"] = visitor.value(what.id.split("-", 2)[-1])
             found.append((place, kind, track))
@@ -107,6 +109,27 @@ def test_while_a_slider_moves_the_first_picture_follows_alone(server: str) -> No
             assert visitor.exceptions == []
 
     run(drag())
+
+
+def test_the_one_part_that_is_seen_beside_the_first_follows_in_one_run(server: str) -> None:
+    async def move() -> None:
+        async with visit(server, "/self_attention") as visitor:
+            visitor.sees = ("part 1", "part 2")
+            before = maps(visitor)
+            await visitor.slide("d_model", 8, rest=False)
+            begun = visitor.runs
+            await visitor.slide("d_model", 8, rest=True)
+            assert visitor.runs == begun + 1
+            assert visitor.query == "d_model=8"
+            assert visitor.late() == ["part 3"]
+            now = maps(visitor)
+            assert {key for key in now if now[key] != before[key]} == {"map", "row"}
+            await visitor.look()
+            followed = seen(visitor), visitor.query
+            await visitor.rerun()
+            assert followed == (seen(visitor), visitor.query)
+
+    run(move())
 
 
 def test_a_slider_within_the_page_moves_the_pictures_around_it(server: str) -> None:

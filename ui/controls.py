@@ -173,6 +173,7 @@ class Memory:
     opening: bool = False  # what comes after that part is not drawn yet: it waits for the browser to ask
     apart: bool = True  # the parts can be drawn anew by themselves; otherwise whatever changes runs the script
     part: str = ""  # the part that is being drawn
+    end: str = ""  # the fragment with which this run ends
     due: list[str] = field(default_factory=list)  # the parts that this run has still to draw
     handout: Handout = field(default_factory=Handout)  # how the page is shown
     fixed: dict[str, Fixed] = field(default_factory=dict)  # by page
@@ -233,13 +234,14 @@ def open_page(name: str, controls: Sequence[Control | str], *, in_parts: bool = 
     acted, memory.acted = memory.acted or bool(memory.changed or memory.slid), False
     memory.declared, memory.controls, memory.homes, memory.parts, memory.due = controls, real, {}, {}, []
     memory.leader = memory.part = ""
+    memory.end = _LAST
     memory.take_changes(real)
     if memory.page != name:
         _enter(memory, name, real)
     elif not acted:
         _hear_history(real)
     settings = settings_now()
-    memory.looks = _looks(memory)
+    memory.looks = _looks(memory, settings)
     if memory.notes:
         with st.container(border=True):
             st.text("\n".join(memory.notes))  # not Markdown: it quotes what the link said
@@ -332,10 +334,12 @@ def _draw_part(key: str, draw: Callable[[Settings], bool]) -> None:
     with st.container(key=key):
         waits = memory.opening and memory.leader
         memory.parts[key] = Part() if waits else Part(settings.values, draw(settings))
+        if key in memory.due:
+            memory.due.remove(key)
+        if key == memory.end:
+            _write_unbound(memory.controls)
         _listen(key)
     memory.part = ""
-    if key in memory.due:
-        memory.due.remove(key)
 
 
 def _draw_last(draw: Callable[[], None]) -> None:
@@ -481,8 +485,8 @@ def _listen(part: str) -> None:
         _wire(part),
         heard=memory.heard,
         on_report=partial(_follow, part),
-        late=_late(memory) if part == _LAST else None,
-        empty=part == _LAST and any(drawn and drawn.values is None for drawn in memory.parts.values()),
+        late=_late(memory, memory.settings(memory.controls)) if part == memory.end else None,
+        empty=any(drawn and drawn.values is None for drawn in memory.parts.values()),
     )
     report = live_slider.reported(_wire(part))
     if report and report.number != memory.heard:
@@ -495,10 +499,10 @@ def _wire(part: str) -> str:
     return f"wire {part}".strip()
 
 
-def _late(memory: Memory) -> list[str]:
-    """The parts that show something else than the settings as they are now."""
-    values = memory.settings(memory.controls).values
-    return [key for key, drawn in memory.parts.items() if drawn and drawn.follows and drawn.values != values]
+def _late(memory: Memory, settings: Settings) -> list[str]:
+    """The parts that show something else than these settings."""
+    drawn = [(key, part) for key, part in memory.parts.items() if part]
+    return [key for key, part in drawn if part.follows and part.values != settings.values]
 
 
 def _slide(part: str = "") -> live_slider.Report | None:
@@ -519,7 +523,8 @@ def _follow(part: str) -> None:
 
     While a slider moves that is one part: the one in which it stands, or else the one before the eyes. When it rests
     these are all other parts on the screen, and beside them the sliders that look otherwise now; the rest of the page
-    is asked for later. Where more than that changes, the script runs anew.
+    is asked for later. Where more than that changes, the script runs anew. A browser says by the wire of one of the
+    parts that are to follow that a slider rests: often it is the only one.
     """
     memory, noted = _memory(), bool(_memory().notes)
     report = _slide(part)
@@ -528,23 +533,26 @@ def _follow(part: str) -> None:
     if (noted and memory.slid) or memory.acted or memory.changed or None in memory.parts.values():
         st.rerun()
     memory.take_changes(memory.controls)
+    memory.end = "" if memory.moving else _LAST
     if memory.moving:
         return
-    looks = _looks(memory)
+    settings = memory.settings(memory.controls)
+    looks = _looks(memory, settings)
     changed = [name for name, look in looks.items() if look != memory.looks.get(name)]
     if not set(changed) <= set(memory.homes):
         memory.acted = True
         st.rerun()
     memory.looks = looks
-    memory.due = [key for key in _late(memory) if report and key in report.seen]
+    memory.due = [key for key in _late(memory, settings) if report and key in report.seen]
     beside = [memory.homes[name] for name in changed if memory.homes[name] not in memory.parts]
-    if [*memory.due, *beside, _LAST] != [part]:
+    if [*memory.due, *beside] == [part]:
+        memory.end = part  # that is all: it is drawn at once, without a second start
+    elif [*memory.due, *beside, _LAST] != [part]:
         st.rerun([*memory.due, *beside, _LAST])
 
 
-def _looks(memory: Memory) -> dict[str, Any]:
+def _looks(memory: Memory, settings: Settings) -> dict[str, Any]:
     """How the controls beside the page look, by name: all but the value at which one stands that was chosen by hand."""
-    settings = memory.settings(memory.controls)
     return {
         control.name: (
             control.drawn(settings),

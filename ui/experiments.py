@@ -1,6 +1,6 @@
 """Experiments: on each page a few buttons that set the controls, and what to look for then."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import streamlit as st
@@ -174,10 +174,10 @@ EXPERIMENTS = {
 }
 
 
-def _is_on(experiment: Experiment, settings: Settings) -> bool:
+def _is_on(experiment: Experiment, page: str, settings: Settings, fixed_names: Iterable[str]) -> bool:
     """Whether the page stands as the experiment set it; beside that, other weights and other views are free."""
-    values, (page, _) = settings.values, controls.address()
-    fixed = {name: values[name] for name in controls.shown_as().fixed if name in values}
+    values = settings.values
+    fixed = {name: values[name] for name in fixed_names if name in values}
     if not all(same(values.get(name), value) for name, value in experiment.sets.items() if name not in fixed):
         return False
     meant = resolve(declared(page), {**experiment.sets, **fixed}).values
@@ -208,12 +208,13 @@ def offer() -> None:
 
 def what_to_look_for(settings: Settings) -> None:
     """At the top of the page that is open, while the settings of an experiment are on."""
-    name, _ = controls.address()
-    for experiment in _offered(name) if controls.shown_as().present <= 1 else ():
-        if _is_on(experiment, settings):
+    (page, _), shown = controls.address(), controls.shown_as()
+    for experiment in _offered(page) if shown.present <= 1 else ():
+        if _is_on(experiment, page, settings, shown.fixed):
             st.info(f"**{experiment.name}.** {experiment.look}", icon=":material/science:")
 
 
 def _offered(page: str) -> list[Experiment]:
     """Those that set nothing that a link has locked or hidden."""
-    return [each for each in EXPERIMENTS[page] if not set(each.sets) & set(controls.shown_as().fixed)]
+    fixed = set(controls.shown_as().fixed)
+    return [each for each in EXPERIMENTS[page] if not fixed & set(each.sets)]

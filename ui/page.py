@@ -45,7 +45,10 @@ _STYLE = """<style>
 [data-testid="stMainBlockContainer"] { max-width: 1180px; }
 [data-testid="stLayoutWrapper"]:has(> .st-key-page_keys), [class*="st-key-wire"],
 [data-testid="stLayoutWrapper"]:has(> [class*="st-key-part-"] > [class*="st-key-wire"]:only-child) { display: none; }
-@media screen { [data-testid="stLayoutWrapper"]:has(> .st-key-settings_in_print) { display: none; } }
+@media screen {
+    .st-key-part-1 > [data-testid="stElementContainer"]:first-child,
+    [data-testid="stLayoutWrapper"]:has(> .st-key-settings_in_print) { display: none; }
+}
 @media print {
     @page { margin: 10mm; }
     /* What is at most 1,010 pixels wide on a screen (1,180 without the padding) fits on a sheet of A4 or Letter. */
@@ -267,7 +270,7 @@ def _draw_part(
     """Draw a part of the page; returns whether it is to be drawn again when a slider has moved."""
     this = st.session_state[_PARTS][controls.part()] = Part()
     if first:
-        settings_in_print(settings)
+        st.text(controls.told(settings))  # for a printed sheet, which leaves them out
         experiments.what_to_look_for(settings)
     # Kept until the last of the parts that are drawn one after the other has taken it: a class has no room for
     # everybody's.
@@ -281,7 +284,7 @@ def _draw_part(
 
 
 def settings_in_print(settings: Settings) -> None:
-    """What the controls say, for a printed sheet, which leaves them out."""
+    """What the controls say, for a printed sheet, which leaves them out. For a page that is not in parts."""
     with st.container(key="settings_in_print"):
         st.text(controls.told(settings))
 

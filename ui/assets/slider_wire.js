@@ -1,8 +1,9 @@
 const PATIENCE = 2000, QUIET = 1500, SOON = 50; // milliseconds
 const TIMES = 6; // that quiet goes by before what should have been waited for is not
+const LAST = 'wire last'; // it is drawn after all parts
 const NOTHING = 0, DRAWING = 1, ANSWER = 2;
 // What all sliders and wires of the page share: who has something to report, by which wires, and what is waited for;
-// the number of the last report, and when a move was reported last.
+// the number of the last report, when a move was reported last, and which part followed it.
 const line = window.sliderLine ??= { hands: new Set(), wires: new Map(), waiting: NOTHING, sent: 0, moved: 0 };
 const partOf = wire => wire.replace('wire ', '');
 const place = part => document.querySelector(`.st-key-${part.replace(' ', '-')}`);
@@ -26,7 +27,9 @@ line.next = () => {
     const hands = [...line.hands], hand = hands.find(each => each.moved) ?? hands[0];
     if (!hand || line.waiting > (hand.moved ? DRAWING : NOTHING)) return;
     const rest = hand.rests && (!hand.moved || !hand.wireAtRest);
-    const wire = rest && hand.wireAtRest || (hand.beside ? followed(hand.wire) : hand.wire);
+    const wants = rest ? hand.wants ?? [...seen().keys()] : [], next = wants.find(part => part !== line.followed);
+    const moves = hand.beside ? followed(hand.wire) : hand.wire;
+    const wire = !rest ? moves : next ? `wire ${next}` : hand.wireAtRest || moves;
     const report = line.wires.get(wire);
     if (!report) return; // it is being drawn
     if (hand.moved) line.moved = performance.now();
@@ -34,10 +37,9 @@ line.next = () => {
     if (rest) hand.rests = false;
     if (!hand.rests) line.hands.delete(hand);
     line.waiting = ANSWER;
-    if (!rest) expect(place(partOf(wire)));
+    if (!rest) expect(place(line.followed = partOf(wire)));
     hand.last = line.sent += 1;
     line.patience = setTimeout(heard, PATIENCE, line.sent);
-    const wants = rest ? hand.wants ?? [...seen().keys()] : [];
     report({ name: hand.name, value: hand.value(), number: hand.last, rest, seen: wants });
 };
 function heard(number) {
@@ -68,8 +70,8 @@ function chartsAreThere() {
 }
 // Parts that are late follow when they are seen, and when nothing has moved for a while; those that are empty still, as
 // soon as the pictures before them are there.
-function watch(wire, late, empty) {
-    const eye = { name: '', value: () => null, wire, wireAtRest: wire };
+function watch(late, empty) {
+    const eye = { name: '', value: () => null, wire: LAST, wireAtRest: LAST };
     const look = wants => { Object.assign(eye, { rests: true, wants }); line.hands.add(eye); line.next(); };
     const observer = new IntersectionObserver(() => {
         const now = seen(), wants = late.filter(part => now.has(part)); // not what is at the edge without a height
@@ -108,5 +110,5 @@ export default function ({ data, setTriggerValue }) {
     document.querySelectorAll('[class*="st-key-part-"]')
         .forEach(part => part.setAttribute('aria-busy', busy.includes(part)));
     if (!late.length) land();
-    return line.unwatch = late.length ? watch(data.name, late, data.empty) : () => {};
+    return line.unwatch = late.length ? watch(late, data.empty) : () => {};
 }
