@@ -205,7 +205,8 @@ class Visitor:
         """The parts of the page that have not followed the sliders yet."""
         wires = [told(wire) for wire in self.of_kind("bidi_component") if _key(wire.id).startswith("wire")]
         knowing = [wire for wire in wires if "late" in wire]
-        return list(max(knowing, key=lambda wire: int(wire["heard"]))["late"]) if knowing else []
+        late = max(knowing, key=lambda wire: int(wire["heard"]))["late"] if knowing else ""
+        return late.split(",") if late else []
 
     def has(self, key: str) -> bool:
         """Whether there is a widget with this key that can be used."""

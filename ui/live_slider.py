@@ -117,7 +117,8 @@ def listen(
             nothing has moved for a while. None for a wire that does not know it.
         empty: these have not been drawn at all yet: they are asked for when what is there has been painted.
     """
-    told = dict(name=key, heard=heard) | ({} if late is None else dict(late=late, empty=empty))
+    # As one text: Streamlit looks into lists for tables, which takes as long as half of all that a wire costs.
+    told = dict(name=key, heard=heard) | ({} if late is None else dict(late=",".join(late), empty=empty))
     _components()[1](key=key, data=told, on_moved_change=on_report)
 
 

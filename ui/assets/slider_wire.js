@@ -103,8 +103,8 @@ function land() {
 export default function ({ data, setTriggerValue }) {
     line.wires.set(data.name, report => setTriggerValue('moved', report));
     heard(data.heard);
-    const { late } = data;
-    if (!late) return;
+    if (data.late === undefined) return;
+    const late = data.late.split(',').filter(part => part);
     line.unwatch?.(); // Streamlit ends it with the page alone
     const busy = late.map(place);
     document.querySelectorAll('[class*="st-key-part-"]')
