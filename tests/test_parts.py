@@ -132,6 +132,20 @@ def test_the_one_part_that_is_seen_beside_the_first_follows_in_one_run(server: s
     run(move())
 
 
+def test_where_a_move_draws_the_whole_page_its_end_alone_answers(server: str) -> None:
+    """The browser reports by the wires that it has: until the page has come to its end, they are those of before."""
+
+    async def move() -> None:
+        async with visit(server, "/self_attention?seq_len=900") as visitor:
+            await visitor.slide("d_model", 12, rest=False)  # the note about 900 goes
+            heard = {part: told(visitor.widget(f"wire {part}"))["heard"] for part in ("part 1", "part 2", "last")}
+            assert heard["part 1"] == heard["part 2"] == 0 < heard["last"]
+            await visitor.slide("d_model", 12, rest=True)
+            assert visitor.query == "seq_len=64&d_model=12"
+
+    run(move())
+
+
 def test_a_slider_within_the_page_moves_the_pictures_around_it(server: str) -> None:
     async def drag() -> None:
         async with visit(server, "/self_attention") as visitor:

@@ -481,9 +481,12 @@ def _listen(part: str) -> None:
     memory = _memory()
     if not live_slider.can_be_drawn():
         return
+    # In a run of several parts their end alone tells that a report was heard: before it, the wires of the other parts
+    # are those of an earlier run, and what is reported by them may be lost.
+    tells = not part or memory.end in ("", part)
     live_slider.listen(
         _wire(part),
-        heard=memory.heard,
+        heard=memory.heard if tells else 0,
         on_report=partial(_follow, part),
         late=_late(memory, memory.settings(memory.controls)) if part == memory.end else None,
         empty=any(drawn and drawn.values is None for drawn in memory.parts.values()),

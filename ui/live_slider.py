@@ -12,13 +12,12 @@ the answer is there, so that slow machines draw fewer pictures and not late ones
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import lru_cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import streamlit as st
+from streamlit.components.v2.bidi_component import main as mount
 from streamlit.components.v2.get_bidi_component_manager import get_bidi_component_manager
 from streamlit.components.v2.manifest_scanner import ComponentConfig, ComponentManifest
 from streamlit.components.v2.types import ComponentRenderer
@@ -52,10 +51,10 @@ def _components() -> tuple[ComponentRenderer, ComponentRenderer]:
     _present_plainly()
     named = [ComponentConfig(name, asset_dir=_ASSETS.name) for name in (_SLIDER, _WIRE)]
     get_bidi_component_manager().register_from_manifest(ComponentManifest(_PACKAGE, "", named), _ASSETS.parent)
-    mount = st.components.v2.component
+    name = st.components.v2.component
     return (
-        mount(f"{_PACKAGE}.{_SLIDER}", html=_HTML, css="live_slider.css", js="live_slider.js", isolate_styles=False),
-        mount(f"{_PACKAGE}.{_WIRE}", html="<span hidden></span>", js="slider_wire.js", isolate_styles=False),
+        name(f"{_PACKAGE}.{_SLIDER}", html=_HTML, css="live_slider.css", js="live_slider.js", isolate_styles=False),
+        name(f"{_PACKAGE}.{_WIRE}", html="<span hidden></span>", js="slider_wire.js", isolate_styles=False),
     )
 
 
@@ -73,9 +72,7 @@ def _present_plainly() -> None:
 
         return present
 
-    with suppress(ImportError):  # an internal: where it is not there, all is as Streamlit has it
-        main = import_module("streamlit.components.v2.bidi_component.main")
-        vars(main).update(make_bidi_component_presenter=presenter)
+    mount.make_bidi_component_presenter = presenter  # type: ignore[assignment]
 
 
 def can_be_drawn() -> bool:

@@ -8,7 +8,7 @@ import pandas as pd
 from core.checks import Array
 from core.tasks import TASKS, Batch, Task
 from core.trained import Trace
-from core.training import Reading, Settings, examples, most_frequent, shapes
+from core.training import EXAMPLES, Reading, Settings, examples, most_frequent, shapes
 from ui.training_runs import Run, Snapshot
 from ui.words import number
 
@@ -79,7 +79,8 @@ def legend(batch: Batch, settings: Settings) -> str:
     signs = "; ".join(f"{sign} “{SHORT[question]}”, {PLACES[question]}" for sign, question in named)
     return " ".join(
         [
-            f"{signs}. In the maps the sign stands where this answer is found.",
+            f"{signs}. In the maps the sign stands where this answer is found. "
+            f"The maps show one sequence; a mean above them is over {EXAMPLES} sequences.",
             *(["In brackets: the marked letter."] if task.marked else []),
             *(["·: nothing is asked."] if (batch.answers[0] < 0).any() else []),
             "×: a wrong answer.",
@@ -165,7 +166,8 @@ def map_titles(readings: Sequence[Reading], settings: Settings) -> list[str]:
         of_layer = [f"layer {reading.layer + 1}"] if settings.layers > 1 else []
         of_head = [f"head {reading.head + 1}"] if settings.heads > 1 or settings.layers == 1 else []
         place = top(reading)
-        told = [f"{reading.on[place]:.2f} on {place}"] if len(readings) <= 3 and reading.on[place] > CLEAR else []
+        clear = len(readings) <= 3 and reading.on[place] > CLEAR
+        told = [f"mean {reading.on[place]:.2f} on {place}"] if clear else []
         titles.append("<br>".join(of_layer + of_head + told))
     return titles
 

@@ -91,7 +91,7 @@ function watch(late, empty) {
 // The heading that the address names moves down while what is above it is drawn: it is kept in view until the reader
 // does something.
 function land() {
-    const heading = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const heading = document.getElementById(location.hash.slice(1));
     const block = document.querySelector('[data-testid="stMainBlockContainer"]');
     if (!heading || line.landed === location.pathname) return;
     line.landed = location.pathname;
