@@ -28,7 +28,9 @@ def seen(visitor: Visitor) -> list[tuple[tuple[int, ...], str, Any]]:
         what = getattr(element, kind)
         if kind == "bidi_component" and "heard" in what.json:
             track = {
-                name: value for name, value in told(what).items() if name not in ("heard", "session", "late", "empty")
+                name: value
+                for name, value in told(what).items()
+                if name not in ("heard", "session", "run", "late", "empty")
             }
             if "value" in track:  # a slider, not a wire
                 track["value"] = visitor.value(what.id.split("-", 2)[-1])

@@ -174,6 +174,7 @@ class Memory:
     apart: bool = True  # the parts can be drawn anew by themselves; otherwise whatever changes runs the script
     part: str = ""  # the part that is being drawn
     end: str = ""  # the fragment with which this run ends
+    runs: int = 0  # of the page's script
     due: list[str] = field(default_factory=list)  # the parts that this run has still to draw
     handout: Handout = field(default_factory=Handout)  # how the page is shown
     fixed: dict[str, Fixed] = field(default_factory=dict)  # by page
@@ -234,7 +235,7 @@ def open_page(name: str, controls: Sequence[Control | str], *, in_parts: bool = 
     acted, memory.acted = memory.acted or bool(memory.changed or memory.slid), False
     memory.declared, memory.controls, memory.homes, memory.parts, memory.due = controls, real, {}, {}, []
     memory.leader = memory.part = ""
-    memory.end = _LAST
+    memory.end, memory.runs = _LAST, memory.runs + 1
     memory.take_changes(real)
     if memory.page != name:
         _enter(memory, name, real)
@@ -487,6 +488,7 @@ def _listen(part: str) -> None:
     live_slider.listen(
         _wire(part),
         heard=memory.heard if tells else 0,
+        run=memory.runs,
         on_report=partial(_follow, part),
         late=_late(memory, memory.settings(memory.controls)) if part == memory.end else None,
         empty=any(drawn and drawn.values is None for drawn in memory.parts.values()),

@@ -104,18 +104,20 @@ def draw(
 
 
 def listen(
-    key: str, *, heard: int, on_report: Callable[[], None], late: Sequence[str] | None, empty: bool = False
+    key: str, *, heard: int, run: int, on_report: Callable[[], None], late: Sequence[str] | None, empty: bool = False
 ) -> None:
     """Draw a wire, as the last element of what its reports draw anew: so a browser knows that they were answered.
 
     Args:
         key: by which `reported` is asked. on_report: called before the run that follows a report.
+        run: the number of the script's run. Told anew, it makes the browser draw the wire anew: what an earlier run
+            drew would report to a fragment that is there no more.
         late: the parts that have not followed the sliders yet: they are asked for as soon as they are seen, or when
             nothing has moved for a while. None for a wire that does not know it.
         empty: these have not been drawn at all yet: they are asked for when what is there has been painted.
     """
     # As one text: Streamlit looks into lists for tables, which takes as long as half of all that a wire costs.
-    told = dict(name=key, heard=heard) | ({} if late is None else dict(late=",".join(late), empty=empty))
+    told = dict(name=key, heard=heard, run=run) | ({} if late is None else dict(late=",".join(late), empty=empty))
     _components()[1](key=key, data=told, on_moved_change=on_report)
 
 

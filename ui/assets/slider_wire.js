@@ -39,7 +39,8 @@ line.next = () => {
     line.waiting = ANSWER;
     if (!rest) expect(place(line.followed = partOf(wire)));
     hand.last = line.sent += 1;
-    line.patience = setTimeout(heard, PATIENCE, line.sent);
+    if (!rest) hand.again = false;
+    line.patience = setTimeout(unheard, PATIENCE, line.sent, rest && hand);
     report({ name: hand.name, value: hand.value(), number: hand.last, rest, seen: wants });
 };
 function heard(number) {
@@ -48,6 +49,14 @@ function heard(number) {
     line.waiting = NOTHING;
     // That a slider rests is said when the picture of its move has been painted: it lets the rest of the page follow.
     if ([...line.hands].some(hand => hand.moved)) line.next(); else painted(line.next);
+}
+// That a slider rests is said once more where no answer comes: otherwise the rest of the page would stay as it was.
+function unheard(number, hand) {
+    if (number === line.sent && hand && !hand.again) {
+        hand.again = hand.rests = true;
+        line.hands.add(hand);
+    }
+    heard(number);
 }
 // That a move was answered is seen first by its picture: Streamlit puts a new chart in the place of the old one. While
 // Plotly draws it, the next move is on its way.
