@@ -33,12 +33,22 @@ CHROMIUM_ARGS = [
 ]
 CHROMIUM_NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
 
-# Drawn to the end: a heading (or an exception) on the page, no script running, nothing stale, late or yet to be loaded,
-# and all of that for 0.6 s - a page may ask for a second run when the first one ends, and a slider says that it rests,
-# upon which the link is written, 0.4 s after the last key.
+# A busy server takes a while until it begins with what it was asked for, and meanwhile no script runs.
+NOTE_WHAT_IS_UNANSWERED = """
+    const send = WebSocket.prototype.send;
+    WebSocket.prototype.send = function (...message) {
+        this.listens ??= !this.addEventListener('message', () => { window.unanswered = false; });
+        window.unanswered = true;
+        return send.apply(this, message);
+    };
+"""
+
+# Drawn to the end: a heading (or an exception) on the page, nothing unanswered, no script running, nothing stale, late
+# or yet to be loaded, and all of that for 0.6 s - a page may ask for a second run when the first one ends, and a slider
+# says that it rests, upon which the link is written, 0.4 s after the last key.
 SETTLED = """() => {
     const app = document.querySelector('[data-testid="stApp"]');
-    const still = app?.dataset.testScriptState === 'notRunning'
+    const still = app?.dataset.testScriptState === 'notRunning' && !window.unanswered
         && document.querySelector('[data-testid="stMain"] h1, [data-testid="stException"]')
         && !document.querySelector('[data-stale="true"], [data-testid="stSkeleton"], [aria-busy="true"]');
     if (!still) { window.stillSince = undefined; return false; }
@@ -93,6 +103,7 @@ def visit(browser: Browser, address: str, color_scheme: Scheme, width: int, heig
 def watch(context: BrowserContext) -> Visit:
     """A new page in `context` whose errors and foreign requests are written down from the start."""
     watched = Visit(context.new_page())
+    watched.page.add_init_script(NOTE_WHAT_IS_UNANSWERED)
 
     def note_error(message: ConsoleMessage) -> None:
         if message.type == "error" and not is_base_path_probe(message):

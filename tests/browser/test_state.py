@@ -1,8 +1,6 @@
 """What the reader has set is in the link, survives every way of leaving and coming back, and is never illegal."""
 
-from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -208,19 +206,6 @@ def test_a_key_held_there_and_back_loses_nothing_that_was_chosen(open_tab: OpenT
     assert visit.page.get_by_role("dialog").count() == 0  # "Connection error"
 
 
-def leaf(visit: Visit, press: Callable[[], Any], name: str) -> None:
-    """Press back or forward until the page `name` is reached.
-
-    Twice at times: on the way to a page Streamlit may leave its address in the history without and with the settings.
-    """
-    for _ in range(2):
-        press()
-        if urlsplit(visit.page.url).path == f"/{name}":
-            break
-        visit.settle()
-    arrive(visit, name)
-
-
 def test_back_forward_and_reload_in_the_browser(open_tab: OpenTab) -> None:
     visit = open_tab("/self_attention")
     with redrawn(visit, "map"):
@@ -231,14 +216,36 @@ def test_back_forward_and_reload_in_the_browser(open_tab: OpenTab) -> None:
         visit.page.get_by_role("radio", name="rope", exact=True).click()
     second = state(visit)
 
-    leaf(visit, visit.page.go_back, "self_attention")
+    visit.page.go_back()
+    arrive(visit, "self_attention")
     assert_state(visit, first)
 
-    leaf(visit, visit.page.go_forward, "positional_encoding")
+    visit.page.go_forward()
+    arrive(visit, "positional_encoding")
     assert_state(visit, second)
 
     visit.page.reload()
     assert_state(visit, second)
+
+
+def test_coming_to_a_page_is_one_step_in_the_history(open_tab: OpenTab) -> None:
+    visit = open_tab("/self_attention")
+    length = "history.length"
+    steps = visit.page.evaluate(length)
+    for act in (
+        lambda: move(visit, LENGTH),
+        lambda: go_to(visit, entry("home")),
+        lambda: go_to(visit, entry("recurrence")),
+    ):
+        act()
+        visit.settle()
+        steps += 1
+        assert visit.page.evaluate(length) == steps
+    # So says Streamlit where the browser saw the run that finds the link that belongs to the page.
+    for address in ("/positional_encoding", "/positional_encoding?seq_len=6"):
+        visit.page.evaluate("address => history.pushState({}, '', address)", address)
+    assert visit.page.evaluate(length) == steps + 1
+    assert link(visit) == {"seq_len": "6"}
 
 
 def test_back_and_forward_over_a_choice_that_depends_on_another(open_tab: OpenTab) -> None:
@@ -308,7 +315,7 @@ def test_back_restores_what_a_link_leaves_out(open_tab: OpenTab) -> None:
     visit.settle()
     assert link(visit) == {}
     expect(visit.page.get_by_role("radio", name="sinusoidal")).to_be_checked()
-    assert slider(visit, LENGTH).input_value() == "20"
+    expect(slider(visit, LENGTH)).to_have_value("20")
     visit.page.go_forward()
     visit.settle()
     assert link(visit) == {"seq_len": "128", "scheme": "alibi"}

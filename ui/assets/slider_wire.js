@@ -109,8 +109,19 @@ function land() {
     for (const act of ['wheel', 'touchstart', 'pointerdown', 'keydown'])
         addEventListener(act, () => keep.disconnect(), { once: true, capture: true });
 }
+// Coming to a page is one step in the browser's history. Its first run finds the link that belongs to it and begins
+// anew; where the browser saw that first run, Streamlit makes a second step of it.
+if (!line.push) {
+    line.push = history.pushState.bind(history);
+    history.pushState = (state, title, to) => {
+        const other = new URL(to, location).pathname !== location.pathname;
+        if (other || !line.coming) line.push(state, title, to); else history.replaceState(state, title, to);
+        if (other) line.coming = true;
+    };
+}
 export default function ({ data, setTriggerValue }) {
     line.wires.set(data.name, report => setTriggerValue('moved', report));
+    line.coming = false;
     heard(data.heard);
     if (data.late === undefined) return;
     const late = data.late.split(',').filter(part => part);
