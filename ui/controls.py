@@ -332,14 +332,13 @@ def _draw_part(key: str, draw: Callable[[Settings], bool]) -> None:
     if memory.acted or memory.changed:  # a click in this part that is about the whole page
         st.rerun()
     memory.part, settings = key, settings_now()
-    with st.container(key=key):
-        waits = memory.opening and memory.leader
-        memory.parts[key] = Part() if waits else Part(settings.values, draw(settings))
-        if key in memory.due:
-            memory.due.remove(key)
-        if key == memory.end:
-            _write_unbound(memory.controls)
-        _listen(key)
+    waits = memory.opening and memory.leader
+    memory.parts[key] = Part() if waits else Part(settings.values, draw(settings))
+    if key in memory.due:
+        memory.due.remove(key)
+    if key == memory.end:
+        _write_unbound(memory.controls)
+    _listen(key)
     memory.part = ""
 
 
@@ -425,9 +424,9 @@ def chosen_on(page: str, controls: Iterable[Control]) -> tuple[Settings, Fixed]:
 
 
 def _draw_beside(control: Control, settings: Settings) -> None:
-    """Draw one control beside the page: a live slider so that it can be drawn anew by itself."""
+    """Draw one control beside the page: a live slider of which another decides so that it can be drawn by itself."""
     memory = _memory()
-    if memory.leader and control.slides and live_slider.can_be_drawn():
+    if memory.leader and isinstance(control, Choice) and live_slider.can_be_drawn():
         key = memory.homes[control.name] = f"slider {control.name}"
         _draw_fragment(key, lambda: _draw(control, settings_now()))
     else:
@@ -461,6 +460,7 @@ def _draw(control: Control, settings: Settings) -> None:
             session=memory.session,
             wire=_wire(follower),
             wire_at_rest=_wire(_LAST) if follower else "",
+            beside=bool(follower) and not memory.part,
         )
     else:
         _draw_widget(control, settings)

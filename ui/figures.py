@@ -30,7 +30,7 @@ _TITLE_BESIDE = 60  # pixels that a title beside a map takes, with the space aro
 _TITLE_BELOW = 86  # pixels that tick labels and a title below the map take
 _FAMILY, _INK = "Source Sans, sans-serif", "#31333F"  # of the words, on paper
 _FAINT = "#8084954D"  # lines behind the picture, on light and dark
-_AXIS = dict(fixedrange=True, automargin=True)
+_AXIS = dict(fixedrange=True, automargin=True, ticklabeloverflow="allow")
 _UPRIGHT = dict(showgrid=False, zeroline=False)  # lines that axes along x go without
 
 _SHARE_STEPS = (0.05, 0.1, 0.2, 0.5, 1.0)
@@ -544,6 +544,7 @@ def _colours(kind: str, end: float, unit: str) -> dict[str, Any]:
             len=1,
             xpad=0,
             outlinewidth=0,
+            ticklabeloverflow="allow",
         ),
     )
 

@@ -90,6 +90,7 @@ def draw(
     session: str,
     wire: str,
     wire_at_rest: str,
+    beside: bool,
 ) -> None:
     """Draw a slider.
 
@@ -98,8 +99,9 @@ def draw(
         heard: the number of the last move that was heard. session: whose moves these numbers count.
         wire: the key of the wire by which its moves are reported.
         wire_at_rest: the key of the wire by which it says afterwards that it rests; "" where it says both at once.
+        beside: it stands in no part of the page: the part before the eyes follows it.
     """
-    more = dict(help=help, heard=heard, session=session, wire=wire, wire_at_rest=wire_at_rest)
+    more = dict(help=help, heard=heard, session=session, wire=wire, wire_at_rest=wire_at_rest, beside=beside)
     _components()[0](key=key, data=dict(name=key, label=label) | more | dict(track))
 
 

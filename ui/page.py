@@ -44,11 +44,10 @@ _STYLE = """<style>
 }
 [data-testid="stMainBlockContainer"] { max-width: 1180px; }
 [data-testid="stLayoutWrapper"]:has(> .st-key-page_keys), [class*="st-key-wire"],
-[data-testid="stLayoutWrapper"]:has(> [class*="st-key-part-"] > [class*="st-key-wire"]:only-child) { display: none; }
-@media screen {
-    .st-key-part-1 > [data-testid="stElementContainer"]:first-child,
-    [data-testid="stLayoutWrapper"]:has(> .st-key-settings_in_print) { display: none; }
+[data-testid="stLayoutWrapper"]:has(> [data-testid="stVerticalBlock"] > [class*="st-key-wire"]:only-child) {
+    display: none;
 }
+@media screen { [data-testid="stLayoutWrapper"]:has(> .st-key-settings_in_print) { display: none; } }
 @media print {
     @page { margin: 10mm; }
     /* What is at most 1,010 pixels wide on a screen (1,180 without the padding) fits on a sheet of A4 or Letter. */
@@ -68,17 +67,18 @@ _STYLE = """<style>
     }
     /* Tables are pictures: those of the dark theme, known by its primary colour, are turned to light ones. */
     .stDataFrameGlideDataEditor[style*="#60A5FA"] { filter: invert(1) hue-rotate(180deg); }
-    :is([data-testid="stMainBlockContainer"] > [data-testid="stVerticalBlock"], [class*="st-key-part-"]) {
+    /* The page and its parts, of which each ends with a wire. */
+    [data-testid="stVerticalBlock"]:is([data-testid="stMainBlockContainer"] > *, :has(> [class*="st-key-wire"])) {
         display: block;
     }
-    :is([data-testid="stMainBlockContainer"] > [data-testid="stVerticalBlock"], [class*="st-key-part-"]) > * {
+    [data-testid="stVerticalBlock"]:is([data-testid="stMainBlockContainer"] > *, :has(> [class*="st-key-wire"])) > * {
         margin-bottom: 0.8rem;
     }
     [data-testid="stPlotlyChart"], [data-testid="stDataFrame"], .katex-display, table, p { break-inside: avoid; }
     :has(> [data-testid="stHeading"]) { break-after: avoid; }
     /* What has not followed a slider yet would not fit to the rest of the sheet. */
-    [class*="st-key-part-"][aria-busy="true"] > * { display: none !important; }
-    [class*="st-key-part-"][aria-busy="true"]::after { content: "Still being drawn: print once more, please."; }
+    [data-testid="stVerticalBlock"][aria-busy="true"] > * { display: none !important; }
+    [data-testid="stVerticalBlock"][aria-busy="true"]::after { content: "Still being drawn: print once more, please."; }
 }
 </style>"""
 
@@ -270,7 +270,7 @@ def _draw_part(
     """Draw a part of the page; returns whether it is to be drawn again when a slider has moved."""
     this = st.session_state[_PARTS][controls.part()] = Part()
     if first:
-        st.text(controls.told(settings))  # for a printed sheet, which leaves them out
+        settings_in_print(settings)
         experiments.what_to_look_for(settings)
     # Kept until the last of the parts that are drawn one after the other has taken it: a class has no room for
     # everybody's.
@@ -284,7 +284,7 @@ def _draw_part(
 
 
 def settings_in_print(settings: Settings) -> None:
-    """What the controls say, for a printed sheet, which leaves them out. For a page that is not in parts."""
+    """What the controls say, for a printed sheet, which leaves them out."""
     with st.container(key="settings_in_print"):
         st.text(controls.told(settings))
 

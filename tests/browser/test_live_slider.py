@@ -116,8 +116,8 @@ def test_keys_pressed_slower_than_a_hand_rests_leave_the_last_value_in_the_link(
     assert link(visit) == {"d_model": "22", "heads": "4"}
 
 
-BUSY = """() => [...document.querySelectorAll('[aria-busy="true"]')]
-    .map(each => each.className.match(/st-key-part-(\\d+)/)[1])"""
+BUSY = """() => [...document.querySelectorAll('[aria-busy="true"] > [class*="st-key-wire"]')]
+    .map(each => each.className.match(/st-key-wire-part-(\\d+)/)[1])"""
 
 
 @pytest.mark.parametrize("name", list(ON_SCREEN))
@@ -167,8 +167,8 @@ def test_a_sheet_printed_while_parts_are_late_holds_one_set_of_numbers(open_tab:
     slider(visit, LENGTH).press("End")
     visit.page.wait_for_function(f"() => ({BUSY})().join() === '2,3'")
     visit.page.emulate_media(media="print")
-    printed = """() => [1, 2, 3].map(part => document.querySelector(`.st-key-part-${part} .js-plotly-plot,
-        .st-key-part-${part} [data-testid="stText"]`).checkVisibility())"""
+    printed = """() => [1, 2, 3].map(part => document.querySelector(`:has(> .st-key-wire-part-${part})
+        :is(.js-plotly-plot, [data-testid="stText"])`).checkVisibility())"""
     assert visit.page.evaluate(printed) == [True, False, False]
     visit.page.wait_for_function(f"() => !({BUSY})().length")
     assert visit.page.evaluate(printed) == [True, True, True]

@@ -32,8 +32,8 @@ export default function ({ data, key, parentElement }) {
     const hand = input.hand ??= take(input);
     const value = () => options ? options[input.value] : Number(Number(input.value).toFixed(6));
     const show = () => { output.textContent = value(); input.setAttribute('aria-valuetext', value()); };
-    const beside = data.wire_at_rest && !parentElement.closest('[class*="st-key-part-"]');
-    Object.assign(hand, { name: data.name, beside, wire: data.wire, wireAtRest: data.wire_at_rest, value, show });
+    const told = { name: data.name, beside: data.beside, wire: data.wire, wireAtRest: data.wire_at_rest };
+    Object.assign(hand, told, { value, show });
     if (line.session !== session) Object.assign(line, { session, sent: 0, waiting: 0 });
     line.sent = Math.max(line.sent, data.heard);
     const other = hand.session !== undefined && hand.session !== session; // a server that was started again

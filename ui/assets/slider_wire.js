@@ -6,7 +6,8 @@ const NOTHING = 0, DRAWING = 1, ANSWER = 2;
 // the number of the last report, when a move was reported last, and which part followed it.
 const line = window.sliderLine ??= { hands: new Set(), wires: new Map(), waiting: NOTHING, sent: 0, moved: 0 };
 const partOf = wire => wire.replace('wire ', '');
-const place = part => document.querySelector(`.st-key-${part.replace(' ', '-')}`);
+// A part's block on the page: its wire is the last in it.
+const place = part => document.querySelector(`.st-key-wire-${part.replace(' ', '-')}`)?.parentElement;
 // The parts of which something is on the screen, with how many pixels of their height.
 const seen = line.seen = () => {
     const found = new Map();
@@ -126,9 +127,7 @@ export default function ({ data, setTriggerValue }) {
     if (data.late === undefined) return;
     const late = data.late.split(',').filter(part => part);
     line.unwatch?.(); // Streamlit ends it with the page alone
-    const busy = late.map(place);
-    document.querySelectorAll('[class*="st-key-part-"]')
-        .forEach(part => part.setAttribute('aria-busy', busy.includes(part)));
+    for (const part of [...line.wires.keys()].map(partOf)) place(part)?.setAttribute('aria-busy', late.includes(part));
     if (!late.length) land();
     return line.unwatch = late.length ? watch(late, data.empty) : () => {};
 }
