@@ -167,7 +167,7 @@ class Memory:
     declared: Sequence[Control | str] = ()  # of the page that is open: its controls, and headings among them
     controls: Sequence[Control] = ()  # the controls alone
     looks: dict[str, Any] = field(default_factory=dict)  # how those beside the page were drawn, by name
-    homes: dict[str, str] = field(default_factory=dict)  # the fragment in which a live slider stands, by its name
+    homes: dict[str, str] = field(default_factory=dict)  # of live sliders by name: the fragment that draws each anew
     parts: dict[str, "Part | None"] = field(default_factory=dict)  # of the page, each a fragment; None before its turn
     leader: str = ""  # the part that follows a slider while that moves; "" for a page that is not in parts
     opening: bool = False  # what comes after that part is not drawn yet: it waits for the browser to ask
@@ -424,7 +424,7 @@ def chosen_on(page: str, controls: Iterable[Control]) -> tuple[Settings, Fixed]:
 
 
 def _draw_beside(control: Control, settings: Settings) -> None:
-    """Draw one control beside the page: a live slider of which another decides so that it can be drawn by itself."""
+    """Draw one control beside the page: a live slider whose options others decide in a fragment, to follow them."""
     memory = _memory()
     if memory.leader and isinstance(control, Choice) and live_slider.can_be_drawn():
         key = memory.homes[control.name] = f"slider {control.name}"
@@ -449,7 +449,8 @@ def _draw(control: Control, settings: Settings) -> None:
         st.text(control.fixed(settings))
         return
     if slides:
-        memory.homes.setdefault(name, memory.part)
+        if memory.part:
+            memory.homes[name] = memory.part
         follower = memory.part or memory.leader
         live_slider.draw(
             control.label,

@@ -108,13 +108,18 @@ def test_a_value_follows_to_other_pages_and_is_cut_only_where_it_must_be(open_ta
         go_to(visit, entry(name))
         assert shown(visit, LENGTH, WIDTH) == [length, width]
         assert link(visit) == {"seq_len": length}
-        told = visit.page.get_by_test_id("stSidebar").get_by_text("seq_len").all_inner_texts()
-        assert told == ([f"seq_len 200 is outside {limits}: showing {length}."] if limits else [])
+        notes = visit.page.get_by_test_id("stSidebar").get_by_text("seq_len").all_inner_texts()
+        assert notes == ([f"seq_len 200 is outside {limits}: showing {length}."] if limits else [])
 
     # Moved where it was cut, it is a new value, and the old one is forgotten.
     go_to(visit, entry("self_attention"))
+    told = visit.page.get_by_text("seq_len 200 is outside 2 to 64: showing 64.")
+    with redrawn(visit, "map"):
+        move(visit, WIDTH)
+    expect(told).to_be_visible()
     with redrawn(visit, "map"):
         move(visit, LENGTH, "ArrowLeft")
+    expect(told).to_have_count(0)
     go_to(visit, entry("recurrence"))
     assert shown(visit, LENGTH) == ["63"]
     assert array(charts(visit)["memory"][0]["x"]).shape == (63,)
