@@ -247,10 +247,14 @@ def test_coming_to_a_page_is_one_step_in_the_history(open_tab: OpenTab) -> None:
         steps += 1
         assert visit.page.evaluate(length) == steps
     # So says Streamlit where the browser saw the run that finds the link that belongs to the page.
-    for address in ("/positional_encoding", "/positional_encoding?seq_len=6"):
-        visit.page.evaluate("address => history.pushState({}, '', address)", address)
-    assert visit.page.evaluate(length) == steps + 1
-    assert link(visit) == {"seq_len": "6"}
+    for addresses in (
+        ("/recurrence?seq_len=7", "/self_attention?seq_len=7"),
+        ("/positional_encoding", "/positional_encoding?seq_len=7"),
+    ):
+        visit.page.evaluate("addresses => addresses.forEach(each => history.pushState({}, '', each))", addresses)
+        steps += 1
+        assert visit.page.evaluate(length) == steps
+        assert visit.page.url.endswith(addresses[-1])
 
 
 def test_back_and_forward_over_a_choice_that_depends_on_another(open_tab: OpenTab) -> None:

@@ -1,6 +1,7 @@
 const PATIENCE = 2000, QUIET = 1500, SOON = 50; // milliseconds
 const TIMES = 6; // that quiet goes by before what should have been waited for is not
 const LAST = 'wire last'; // it is drawn after all parts
+const ALONE = 'wire'; // of a page that is not in parts
 const NOTHING = 0, DRAWING = 1, ANSWER = 2;
 // What all sliders and wires of the page share: who has something to report, by which wires, and what is waited for;
 // the number of the last report, when a move was reported last, and which part followed it.
@@ -111,19 +112,23 @@ function land() {
         addEventListener(act, () => keep.disconnect(), { once: true, capture: true });
 }
 // Coming to a page is one step in the browser's history. Its first run finds the link that belongs to it and begins
-// anew; where the browser saw that first run, Streamlit makes a second step of it.
+// anew; where the browser saw that first run, Streamlit makes a second step of it: with the link when the page is there,
+// or with the link ahead of the page, while the one before is still there. The way ends with the page's last wire, which
+// is newer than those of the page before.
 if (!line.push) {
     line.push = history.pushState.bind(history);
     history.pushState = (state, title, to) => {
-        const other = new URL(to, location).pathname !== location.pathname;
-        if (other || !line.coming) line.push(state, title, to); else history.replaceState(state, title, to);
-        if (other) line.coming = true;
+        const other = new URL(to ?? '', location).pathname !== location.pathname;
+        if (other ? line.ahead : line.coming) history.replaceState(state, title, to); else line.push(state, title, to);
+        line.ahead = !other && !line.coming;
+        if (other) line.coming = line.run;
     };
 }
 export default function ({ data, setTriggerValue }) {
     line.wires.set(data.name, report => setTriggerValue('moved', report));
-    line.coming = false;
     heard(data.heard);
+    if (data.run > line.coming && (data.late !== undefined || data.name === ALONE)) line.coming = undefined;
+    Object.assign(line, { run: data.run, ahead: false });
     if (data.late === undefined) return;
     const late = data.late.split(',').filter(part => part);
     line.unwatch?.(); // Streamlit ends it with the page alone
