@@ -176,7 +176,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--check",
         action="store_true",
-        help=f"end with 1 where a goal is missed by more than {LEEWAY - 1:.0%} (two cores, up to {max(GOALS)} people)",
+        help=f"end with 1 where a goal is missed by more than {LEEWAY - 1:.0%}% (two cores, up to {max(GOALS)} people)",
     )
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:

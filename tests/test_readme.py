@@ -1,6 +1,8 @@
 """What the README promises: its commands, its pictures, and links that open as they are."""
 
 import re
+import subprocess
+import sys
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -31,3 +33,14 @@ def test_a_lessons_link_opens_without_a_correction(link):
 
 def test_there_are_links_to_every_page():
     assert {urlsplit(link).path for link in LINKS} == {path.stem for path in (ROOT / "pages").glob("*.py")} - {"home"}
+
+
+COMMANDS = [path.stem for path in (ROOT / "benchmarks").glob("*.py") if "__main__" in path.read_text(encoding="utf-8")]
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_of_the_benchmarks_explains_itself(name):
+    command = [sys.executable, "-m", f"benchmarks.{name}", "--help"]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (told.returncode, told.stderr) == (0, "")
+    assert told.stdout.startswith("usage:")
