@@ -11,6 +11,7 @@ learned encoding standard normal, linear layers uniform between ±1/√(number o
 import argparse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import isfinite, prod, sqrt
 
 import numpy as np
@@ -320,9 +321,17 @@ def _keep_memory() -> None:
 def examples(settings: Settings) -> Batch:
     """The sequences that a run is judged by, and never trains on; the first is the one whose maps are kept.
 
-    They depend on the task alone, so that all runs of a task are judged by, and show, the same ones.
+    They depend on the task alone, so that all runs of a task are judged by, and show, the same ones. Read-only.
     """
-    return draw(TASKS[checked(settings).task], EXAMPLES, np.random.default_rng(_EXAMPLES))
+    return _examples(checked(settings).task)
+
+
+@lru_cache(maxsize=8)  # 256 sequences of up to 16 letters for each task, 0.3 MB for all three
+def _examples(task: str) -> Batch:
+    batch = draw(TASKS[task], EXAMPLES, np.random.default_rng(_EXAMPLES))
+    for array in vars(batch).values():
+        array.flags.writeable = False
+    return batch
 
 
 def most_frequent(batch: Batch, task: Task) -> tuple[float, ...]:
