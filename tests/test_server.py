@@ -43,3 +43,25 @@ def test_no_message_waits_for_the_one_before_it() -> None:
     command = [sys.executable, "-c", LISTENER]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
     assert run.stdout.strip() == "1"
+
+
+TOLD = """
+from streamlit.proto.NewSession_pb2 import Config, CustomThemeConfig
+from streamlit.runtime import app_session
+def told():
+    messages = [CustomThemeConfig(), CustomThemeConfig(), Config()]
+    app_session._populate_theme_msg(messages[0])
+    app_session._populate_theme_msg(messages[1], "theme.dark")
+    app_session._populate_config_msg(messages[2])
+    return messages
+before = told()
+from ui import server
+server.prepare()
+assert [each.primary_color for each in before[:2]] == ["", "#60A5FA"] and before[0].base_font_size == 17
+print(told() == before, told() == before)
+"""
+
+
+def test_a_browser_is_told_the_same_of_the_theme_in_every_run() -> None:
+    run = subprocess.run([sys.executable, "-c", TOLD], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    assert run.stdout.split() == ["True", "True"]
