@@ -27,6 +27,7 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
+SLOW = 0.15  # seconds: from then on a browser asks once for all that is on the screen (`ui/assets/slider_wire.js`)
 Message = Any  # a protobuf of Streamlit's; they come without types
 
 
@@ -36,8 +37,8 @@ class Visitor:
     shown: the elements of the page by their place in it. exceptions: every one that was ever shown, with its message.
     on_change: called after every message of the server. query: what stands in the address behind the "?".
     sees: the parts of the page on this visitor's screen; None for a screen that shows all of it. The others follow a
-    slider later (`look`). first_pictures: the seconds after which the first picture of each move of a live slider was
-    there.
+    slider later (`look`). slow: the last picture took its time, so that the next move asks but once.
+    first_pictures: the seconds after which the first picture of each move of a live slider was there.
     """
 
     def __init__(self, connection: ClientConnection, base: str, path: str) -> None:
@@ -47,6 +48,7 @@ class Visitor:
         self.shown: dict[tuple[int, ...], Element] = {}
         self.exceptions: list[str] = []
         self.sees: Sequence[str] | None = None
+        self.slow = False
         self.first_pictures: list[float] = []
         self.on_change: Callable[[], None] = lambda: None
         self._connection, self._news = connection, asyncio.Event()
@@ -65,18 +67,27 @@ class Visitor:
     async def set(self, key: str, value: Any, patience: float = 60) -> float:
         """Move a slider, flip a switch, choose or type; wait until the page is drawn again; returns the seconds.
 
-        A live slider is moved, and let go when the first picture is there.
+        A live slider is moved, and let go when the first picture is there; or both is said at once, as a browser does.
 
         Raises:
             KeyError: no such widget is on the page. TimeoutError: it takes longer than `patience` seconds.
         """
-        found, moved = self.widget(key), 0.0
+        found = self.widget(key)
         if type(found).__name__ != "BidiComponent":
             return await self._changed(await self._send(self._state(key, value)), patience)
-        if told(found)["wire_at_rest"]:
+        wires, seen = told(found), self._seen()
+        if not wires["wire_at_rest"]:
+            return await self.slide(key, value, rest=True, patience=patience)
+        all_of_them = "wire " + ",".join(seen)
+        if all_of_them == wires["wire"] or (self.slow and self.has(all_of_them)):
+            self._slid[key] = float(value), self._begun
+            rested = moved = await self.say(all_of_them, patience, name=key, value=value, rest=True, seen=seen)
+        else:
             moved = await self.slide(key, value, rest=False, patience=patience)
-            self.first_pictures.append(moved)
-        return moved + await self.slide(key, value, rest=True, patience=patience)
+            rested = moved + await self.slide(key, value, rest=True, patience=patience)
+        self.slow = moved > SLOW
+        self.first_pictures.append(moved)
+        return rested
 
     async def slide(self, key: str, value: Any, *, rest: bool, patience: float = 60) -> float:
         """Say that a live slider is somewhere, at rest or still on its way; returns the seconds, like `set`.
@@ -111,7 +122,7 @@ class Visitor:
         if self.sees is not None:
             return list(self.sees)
         wires = [_key_of(element) for element in self.shown.values()]
-        return [key.removeprefix("wire ") for key in wires if key.startswith("wire ")]
+        return [key.removeprefix("wire ") for key in wires if key.startswith("wire ") and "," not in key]
 
     async def press(self, key: str) -> int:
         """Press a button; returns at once, for a training takes long. `settled` waits for the end.

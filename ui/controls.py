@@ -322,6 +322,15 @@ def draw_part(key: str, draw: Callable[[Settings], bool]) -> None:
     _draw_fragment(key, partial(_draw_part, key, draw))
 
 
+def draw_together(keys: Sequence[str], draw: Callable[[], None]) -> None:
+    """Draw some parts as one fragment as well, around theirs: where a browser asks for all of them, one run is enough.
+
+    draw: draws these parts.
+    """
+    key = ",".join(keys)
+    _draw_fragment(key, partial(_draw_together, key, draw))
+
+
 def draw_last(draw: Callable[[], None]) -> None:
     """What follows all parts that a run draws, and shows nothing."""
     _draw_fragment(_LAST, partial(_draw_last, draw))
@@ -336,18 +345,27 @@ def _draw_part(key: str, draw: Callable[[Settings], bool]) -> None:
     memory.parts[key] = Part() if waits else Part(settings.values, draw(settings))
     if key in memory.due:
         memory.due.remove(key)
-    if key == memory.end:
-        _write_unbound(memory.controls)
-    _listen(key)
+    _end(key)
     memory.part = ""
 
 
-def _draw_last(draw: Callable[[], None]) -> None:
-    memory = _memory()
+def _draw_together(key: str, draw: Callable[[], None]) -> None:
     draw()
-    memory.opening = False
-    _write_unbound(memory.controls)
-    _listen(_LAST)
+    _end(key)
+
+
+def _draw_last(draw: Callable[[], None]) -> None:
+    draw()
+    _memory().opening = False
+    _end(_LAST)
+
+
+def _end(key: str) -> None:
+    """End a fragment, and the run if it is the last one."""
+    memory = _memory()
+    if key == memory.end:
+        _write_unbound(memory.controls)
+    _listen(key)
 
 
 def _draw_fragment(key: str, draw: Callable[[], None]) -> None:
@@ -551,9 +569,9 @@ def _follow(part: str) -> None:
     memory.looks = looks
     memory.due = [key for key in _late(memory, settings) if report and key in report.seen]
     beside = [memory.homes[name] for name in changed if memory.homes[name] not in memory.parts]
-    if [*memory.due, *beside] == [part]:
+    if {*memory.due, *beside} <= {part, *part.split(",")}:
         memory.end = part  # that is all: it is drawn at once, without a second start
-    elif [*memory.due, *beside, _LAST] != [part]:
+    else:
         st.rerun([*memory.due, *beside, _LAST])
 
 

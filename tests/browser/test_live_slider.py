@@ -128,6 +128,43 @@ def test_the_class_of_the_benchmark_sees_what_a_screen_shows(name: str, open_tab
     assert tuple(visit.page.evaluate("() => [...sliderLine.seen().keys()].sort()")) == ON_SCREEN[name]
 
 
+COUNT_REPORTS = """() => {
+    const send = WebSocket.prototype.send;
+    window.reports = 0;
+    WebSocket.prototype.send = function (data) { window.reports++; send.call(this, data); };
+}"""
+
+
+@pytest.mark.parametrize(
+    ("act", "slow", "height", "late", "reports"),
+    [
+        ("key", False, 900, "3", 2),
+        ("key", True, 900, "3", 1),
+        ("click", True, 900, "3", 1),
+        ("key", False, 700, "2,3", 1),
+    ],
+)
+def test_a_move_asks_once_where_two_answers_bring_nothing_or_take_long(
+    act: str, slow: bool, height: int, late: str, reports: int, open_tab: OpenTab
+) -> None:
+    visit = open_tab("/self_attention?seq_len=3")
+    visit.page.set_viewport_size({"width": 1280, "height": height})  # with the next part at its foot, or without
+    visit.settle()
+    visit.page.evaluate(COUNT_REPORTS)
+    visit.page.evaluate("slow => { sliderLine.slow = slow; }", slow)
+    if act == "key":
+        slider(visit, LENGTH).press("ArrowLeft")
+    else:
+        press_at(visit, slider(visit, LENGTH), 0.01)
+        visit.page.mouse.up()
+    visit.page.wait_for_function(f"late => ({BUSY})().join() === late", arg=late)
+    assert visit.page.evaluate("reports") == reports
+    visit.settle()
+    expect(visit.page.get_by_text("Each of the 2 rows sums to 1")).to_be_attached()
+    expect(slider(visit, "Query token")).to_have_attribute("max", "1")  # two to choose from
+    assert link(visit) == {"seq_len": "2"}
+
+
 def test_what_is_further_down_follows_when_it_is_scrolled_to_or_after_a_while(open_tab: OpenTab) -> None:
     visit = open_tab("/self_attention")
     visit.page.set_viewport_size({"width": 1280, "height": 700})

@@ -1,4 +1,4 @@
-const PATIENCE = 2000, QUIET = 1500, SOON = 50; // milliseconds
+const PATIENCE = 2000, QUIET = 1500, SOON = 50, SLOW = 150; // milliseconds
 const TIMES = 6; // that quiet goes by before what should have been waited for is not
 const LAST = 'wire last'; // it is drawn after all parts
 const ALONE = 'wire'; // of a page that is not in parts
@@ -9,10 +9,11 @@ const line = window.sliderLine ??= { hands: new Set(), wires: new Map(), waiting
 const partOf = wire => wire.replace('wire ', '');
 // A part's block on the page: its wire is the last in it.
 const place = part => document.querySelector(`.st-key-wire-${part.replace(' ', '-')}`)?.parentElement;
+const parts = () => [...line.wires.keys()].map(partOf).filter(part => !part.includes(',')).sort(); // no two together
 // The parts of which something is on the screen, with how many pixels of their height.
 const seen = line.seen = () => {
     const found = new Map();
-    for (const part of [...line.wires.keys()].map(partOf)) {
+    for (const part of parts()) {
         const { top, bottom } = place(part)?.getBoundingClientRect() ?? { top: 0, bottom: 0 };
         const pixels = Math.min(bottom, innerHeight) - Math.max(top, 0);
         if (pixels > 0) found.set(part, pixels);
@@ -21,27 +22,32 @@ const seen = line.seen = () => {
 };
 // Whoever has scrolled on sees the part that is before the eyes follow, not the one that leads.
 function followed(leader) {
-    const parts = seen(), most = Math.max(...parts.values());
-    if (!parts.size || parts.get(partOf(leader)) > innerHeight / 4) return leader;
-    return `wire ${[...parts.keys()].find(part => parts.get(part) === most)}`;
+    const found = seen(), most = Math.max(...found.values());
+    if (!found.size || found.get(partOf(leader)) > innerHeight / 4) return leader;
+    return `wire ${[...found.keys()].find(part => found.get(part) === most)}`;
 }
 line.next = () => {
     const hands = [...line.hands], hand = hands.find(each => each.moved) ?? hands[0];
     if (!hand || line.waiting > (hand.moved ? DRAWING : NOTHING)) return;
-    const rest = hand.rests && (!hand.moved || !hand.wireAtRest);
-    const wants = rest ? hand.wants ?? [...seen().keys()] : [], next = wants.find(part => part !== line.followed);
+    const { moved, rests } = hand, wants = rests ? hand.wants ?? [...seen().keys()] : [];
     const moves = hand.beside ? followed(hand.wire) : hand.wire;
-    const wire = !rest ? moves : next ? `wire ${next}` : hand.wireAtRest || moves;
+    // That it rests is said with the move where the part that follows is all that is on the screen, or where the server
+    // has so much to do that two answers would take longer than one, and one wire stands for all these parts.
+    const all = `wire ${wants}`, once = all === moves || (line.slow && line.wires.has(all));
+    const rest = rests && (!moved || !hand.wireAtRest || once);
+    const next = wants.find(part => part !== line.followed);
+    const wire = moved ? (rest && once ? all : moves) : next ? `wire ${next}` : hand.wireAtRest || moves;
     const report = line.wires.get(wire);
     if (!report) return; // it is being drawn
-    if (hand.moved) line.moved = performance.now();
-    hand.moved = false;
+    if (moved) {
+        Object.assign(line, { moved: performance.now(), followed: partOf(moves) });
+        Object.assign(hand, { moved: false, again: false });
+        expect(place(line.followed));
+    }
     if (rest) hand.rests = false;
     if (!hand.rests) line.hands.delete(hand);
     line.waiting = ANSWER;
-    if (!rest) expect(place(line.followed = partOf(wire)));
     hand.last = line.sent += 1;
-    if (!rest) hand.again = false;
     line.patience = setTimeout(unheard, PATIENCE, line.sent, rest && hand);
     report({ name: hand.name, value: hand.value(), number: hand.last, rest, seen: wants });
 };
@@ -64,6 +70,7 @@ function unheard(number, hand) {
 // Plotly draws it, the next move is on its way.
 const answer = new MutationObserver(() => {
     answer.disconnect();
+    line.slow = performance.now() - line.moved > SLOW;
     line.waiting = Math.min(line.waiting, DRAWING);
     line.next();
 });
@@ -114,7 +121,7 @@ function land() {
 // Coming to a page is one step in the browser's history. Its first run finds the link that belongs to it and begins
 // anew; where the browser saw that first run, Streamlit makes a second step of it: with the link when the page is there,
 // or with the link ahead of the page, while the one before is still there. The way ends with the page's last wire, which
-// is newer than those of the page before.
+// is of another run than those of the page before.
 if (!line.push) {
     line.push = history.pushState.bind(history);
     history.pushState = (state, title, to) => {
@@ -127,12 +134,12 @@ if (!line.push) {
 export default function ({ data, setTriggerValue }) {
     line.wires.set(data.name, report => setTriggerValue('moved', report));
     heard(data.heard);
-    if (data.run > line.coming && (data.late !== undefined || data.name === ALONE)) line.coming = undefined;
+    if (data.run !== line.coming && (data.late !== undefined || data.name === ALONE)) line.coming = undefined;
     Object.assign(line, { run: data.run, ahead: false });
     if (data.late === undefined) return;
     const late = data.late.split(',').filter(part => part);
     line.unwatch?.(); // Streamlit ends it with the page alone
-    for (const part of [...line.wires.keys()].map(partOf)) place(part)?.setAttribute('aria-busy', late.includes(part));
+    for (const part of parts()) place(part)?.setAttribute('aria-busy', late.includes(part));
     if (!late.length) land();
     return line.unwatch = late.length ? watch(late, data.empty) : () => {};
 }
