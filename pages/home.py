@@ -80,7 +80,8 @@ with picture:
             part("transformer_block", "Feed-forward")
             note("↓")
             part("transformer_block", "Add & norm")
-        note("↓ to the next block, which looks the same")
+        note("↓")
+        note("the next block")
 with goals:
     st.header("What you will learn")
     for number, (name, goal) in enumerate(GOALS, start=1):

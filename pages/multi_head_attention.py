@@ -28,11 +28,15 @@ TWO = training.Settings.task  # the task whose sequences have a mark
 
 
 class Reading(NamedTuple):
-    """A trained model and what it makes of the letters. mark: from 0, or None. typed: the reader wrote the letters."""
+    """A trained model and what it makes of the letters.
+
+    layer: the one that is shown, from 0. mark: from 0, or None. typed: the reader wrote the letters.
+    """
 
     model: training.Settings
     parameters: training.Parameters
     trace: trained.Trace
+    layer: int
     mark: int | None
     typed: bool
 
@@ -82,12 +86,27 @@ class Shown:
         keep = [head not in self.off for head in range(len(self.weights))]
         return multi_head.switch_off(self.result, self.layer.w_o, keep)
 
+    @property
+    def answered(self) -> str:
+        """How many answers of a trained model are right without the heads that are off."""
+        assert self.read
+        return training_words.answers_finding(self.trace, self.read.model, [self.labels[head] for head in self.off])
+
+    @cached_property
+    def trace(self) -> trained.Trace:
+        """What a trained model makes of the letters without the heads that are off."""
+        assert self.read
+        if not self.off:
+            return self.read.trace
+        silenced = trained.without_heads(self.read.parameters, self.read.model, self.read.layer, self.off)
+        return trained.trace(silenced, self.read.model, self.read.trace.letters, self.read.mark)
+
 
 def compute(settings: Settings) -> Shown:
     """The heads of the settings, and their attention."""
     read = read_letters(settings) if is_trained(settings) else None
     if read:
-        layer, allowed = read.trace.layers[settings.layer - 1], read.trace.allowed
+        layer, allowed = read.trace.layers[read.layer], read.trace.allowed
         sentence: Sequence[str] = [training_words.ALPHABET[letter] for letter in read.trace.letters]
     else:
         n, built = settings.n_tokens, settings.heads_from == BUILT
@@ -114,7 +133,8 @@ def read_letters(settings: Settings) -> Reading:
     mark = settings.mark - 1 if settings.model == TWO else None
     typed = training_words.letters_read(settings.letters, TASKS[model.task])
     letters = typed or training.examples(model).letters[settings.example - 1].tolist()
-    return Reading(model, parameters, trained.trace(parameters, model, letters, mark), mark, bool(typed))
+    trace = trained.trace(parameters, model, letters, mark)
+    return Reading(model, parameters, trace, settings.layer - 1, mark, bool(typed))
 
 
 def draw_layer(settings: Settings, sentence: Sequence[str]) -> multi_head.Layer:
@@ -161,7 +181,7 @@ def all_heads(settings: Settings, shown: Shown) -> None:
             *multi_head_words.built_findings(weights, shown.found, same_word, shown.sentence, tokens, shown.d_k)
         )
     elif shown.read:
-        say_what_is_answered(settings, shown, shown.read)
+        say_what_is_answered(shown, shown.read)
     else:
         page.findings(summary)
     say_where_from(settings, shown, again=False)
@@ -178,16 +198,11 @@ def say_what_is_read(settings: Settings, read: Reading) -> None:
     settings.draw("mark" if task == TWO else "layer")
 
 
-def say_what_is_answered(settings: Settings, shown: Shown, read: Reading) -> None:
+def say_what_is_answered(shown: Shown, read: Reading) -> None:
     """What the heads of a trained model look at, and its answers without those that are off."""
-    model, trace, layer = read.model, read.trace, settings.layer - 1
-    silenced = trained.without_heads(read.parameters, model, layer, shown.off)
-    answered = trained.trace(silenced, model, trace.letters, read.mark) if shown.off else trace
-    page.findings(
-        training_words.heads_finding([reading for reading in trace.readings if reading.layer == layer], model),
-        training_words.answers_finding(answered, model, [shown.labels[head] for head in shown.off]),
-    )
-    st.dataframe(training_words.answers_table(answered, model, shown.tokens), alt="The model's answers")
+    of_layer = [reading for reading in read.trace.readings if reading.layer == read.layer]
+    page.findings(training_words.heads_finding(of_layer, read.model), shown.answered)
+    st.dataframe(training_words.answers_table(shown.trace, read.model, shown.tokens), alt="The model's answers")
 
 
 def say_how_they_are_built(settings: Settings, shown: Shown) -> None:
@@ -308,7 +323,7 @@ def heads_off(settings: Settings, shown: Shown) -> None:
             key="change_lengths",
             alt=f"Length of the change and of the output with all heads, per token. {effect}",
         )
-    page.findings(effect)
+    page.findings(effect, *([shown.answered] if shown.read else []))
     if not shown.read:
         st.caption("W_O is random: how large a change is says nothing yet about how useful a head is.")
 

@@ -56,9 +56,10 @@ def built_findings(
     if len(tokens) == 1:
         return ["With one token there is nothing else to look at: every head looks at the token itself."]
     previous, first, same = float(found.on_previous[0]), float(found.on_first[1]), float(same_word[2])
+    at_first = "itself" if ties(weights[0, 0]).tolist() == [0] else largest_at(weights[0, 0], tokens)
     lines = [
         f"Head 1 puts {previous:.2f} of its weight on the previous token. "
-        f"Token {token(tokens[0])} has none and looks most at {largest_at(weights[0, 0], tokens)}.",
+        f"Token {token(tokens[0])} has none and looks most at {at_first}.",
         f"Head 2 puts {first:.2f} of its weight on the first token, {token(tokens[0])}.",
     ]
     word, times = Counter(sentence).most_common(1)[0]

@@ -86,6 +86,8 @@ _STYLE = """<style>
 _PRESENTING = """<style>
 @media screen {
 html { font-size: 22px !important; }
+/* Streamlit frames the page when a key follows a click on it: a line across the picture. */
+[data-testid="stMain"]:focus-visible::before { display: none; }
 [data-testid="stHeader"] { background: none !important; pointer-events: none; }
 [data-testid="stExpandSidebarButton"] { position: fixed; left: 0.4rem; bottom: 0.45rem; pointer-events: auto; }
 [data-testid="stMainBlockContainer"] { padding: 0.7rem 14.5rem 3.5rem 1rem !important; max-width: none !important; }

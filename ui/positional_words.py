@@ -127,8 +127,8 @@ def turns(wavelengths: Array, n: int) -> str:
         return f"From position 0 to position {n - 1} the only pair goes round {fast:.1f} times."
     slowly = f"goes round {slow:.3f} times" if slow >= 0.001 else "makes less than a thousandth of a turn"
     return (
-        f"From position 0 to position {n - 1} the fastest, dimension 0, goes round {fast:.1f} times, "
-        f"and the slowest, dimension {len(wavelengths) - 1}, {slowly}."
+        f"From position 0 to position {n - 1} the fastest pair of dimensions goes round {fast:.1f} times, "
+        f"and the slowest {slowly}."
     )
 
 

@@ -80,7 +80,7 @@ def legend(batch: Batch, settings: Settings) -> str:
     return " ".join(
         [
             f"{signs}. In the maps the sign stands where this answer is found. "
-            f"The maps show one sequence; a mean above them is over {EXAMPLES} sequences.",
+            f"The maps show one sequence; shares of weight named in words are means over {EXAMPLES} sequences.",
             *(["In brackets: the marked letter."] if task.marked else []),
             *(["·: nothing is asked."] if (batch.answers[0] < 0).any() else []),
             "×: a wrong answer.",
@@ -201,7 +201,8 @@ def heads_finding(readings: Sequence[Reading], settings: Settings) -> str:
         if reading in clear:
             said.append(f"{name} puts {share} of its weight on {PLACES[place]}")
         else:
-            said.append(f"{name} settles on none of the places looked for: at most {share} is on {PLACES[place]}")
+            most = f"the most, {share} of its weight, is on {PLACES[place]}"
+            said.append(f"{name} settles on none of the places looked for: {most}")
     return _sentence("; ".join(said))
 
 
@@ -246,8 +247,8 @@ def frequent_finding(settings: Settings) -> str:
 
 
 def percent(share: float) -> str:
-    """99.9 % for all that is not quite 100 %."""
-    return "100 %" if share == 1 else f"{floor(share * 1000) / 10:.1f} %"
+    """99.9% for all that is not quite 100%."""
+    return "100%" if share == 1 else f"{floor(share * 1000) / 10:.1f}%"
 
 
 def one_head(settings: Settings) -> list[str]:

@@ -316,6 +316,7 @@ def test_answers_without_a_trained_head_are_those_of_the_silenced_model() -> Non
     assert marked < 12
     assert f"Right answers without head 1: {(trace.answers == trace.expected)[1:, 0].sum()} of 11 “previous”," in shown
     assert f", {marked} of 12 “marked”." in shown
+    assert shown.count("Right answers without head 1") == 2  # beside the switch too
     assert "Right answers: 11 of 11 “previous”, 12 of 12 “marked”." in texts(open_page(PAGE, **TRAINED))
 
 

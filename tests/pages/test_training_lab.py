@@ -146,7 +146,7 @@ def test_the_default_run_says_which_head_does_what() -> None:
 
 def test_one_head_learns_one_question_and_the_page_says_so() -> None:
     at = press(open_page(PAGE, heads="1"), "train")
-    assert "At step 400 learned: “marked”; not learned: “previous”. A blind guess is right 8.3 % of the time." in texts(
+    assert "At step 400 learned: “marked”; not learned: “previous”. A blind guess is right 8.3% of the time." in texts(
         at
     )
     assert "One head has one map for both questions." in texts(at)
@@ -426,7 +426,7 @@ def test_a_head_that_does_nothing_clear_is_not_said_to() -> None:
     said = training_words.heads_finding([reading(0, marked=0.971), reading(1, previous=0.35)], Settings())
     assert said == (
         "Head 1 puts 0.97 of its weight on the marked letter; "
-        "head 2 settles on none of the places looked for: at most 0.35 is on the previous letter."
+        "head 2 settles on none of the places looked for: the most, 0.35 of its weight, is on the previous letter."
     )
 
 
@@ -464,7 +464,7 @@ def test_weights_that_are_no_numbers_are_not_told() -> None:
 def test_learned_means_99_percent(accuracies: tuple[float, ...], said: str) -> None:
     snapshot = Snapshot(20, 1.0, accuracies, (), np.zeros(0), np.zeros(0))
     assert training_words.learned_finding(snapshot, Settings()) == (
-        f"{said}A blind guess is right 8.3 % of the time. {training_words.frequent_finding(Settings())}"
+        f"{said}A blind guess is right 8.3% of the time. {training_words.frequent_finding(Settings())}"
     )
 
 
@@ -472,7 +472,7 @@ def test_a_yardstick_for_answers_that_need_no_order() -> None:
     said = training_words.frequent_finding(Settings())
     assert re.fullmatch(
         r"Always naming the most frequent letter of the sequence, wherever it stands, gives "
-        r"2\d\.\d % on “previous” and 2\d\.\d % on “marked”\.",
+        r"2\d\.\d% on “previous” and 2\d\.\d% on “marked”\.",
         said,
     )
     assert "the letter seen most often so far" in training_words.frequent_finding(Settings(task="induction"))
@@ -485,10 +485,10 @@ def test_only_where_it_is_true_is_order_said_to_need_an_encoding() -> None:
 
 def test_nearly_all_is_not_all() -> None:
     assert [training_words.percent(share) for share in (1.0, 0.9999, 0.5, 0.0)] == [
-        "100 %",
-        "99.9 %",
-        "50.0 %",
-        "0.0 %",
+        "100%",
+        "99.9%",
+        "50.0%",
+        "0.0%",
     ]
 
 
