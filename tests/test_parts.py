@@ -1,5 +1,6 @@
 """What follows a slider: parts of a page are drawn anew without its script, and show what the whole page would show."""
 
+import json
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks.classroom import ON_SCREEN, SLIDERS
-from benchmarks.clients import Visitor, told, visit
+from benchmarks.clients import Visitor, events, told, visit
 from tests.browser.harness import running_server
 from tests.test_together import run
 
@@ -185,6 +186,21 @@ def test_where_a_move_draws_the_whole_page_its_end_alone_answers(server: str) ->
             assert visitor.query == "seq_len=64&d_model=12"
 
     run(move())
+
+
+def test_the_last_report_of_a_page_that_was_left_harms_nobody(server: str) -> None:
+    async def leave() -> None:
+        async with visit(server, "/transformer_block") as visitor:
+            wire = events(visitor.widget("wire part 1"))
+            said = json.dumps([dict(event="moved", value=dict(name="seq_len", value=9, number=7, rest=False, seen=[]))])
+            visitor.shown.clear()  # the browser is on another page, and asks for it in the same message
+            visitor.page, visitor.query, visitor._page_hash = "recurrence", "", ""
+            await visitor.report(wire, json_trigger_value=said)
+            await visitor.look()
+            assert visitor.exceptions == []
+            assert "dependencies" in maps(visitor)
+
+    run(leave())
 
 
 def test_a_slider_within_the_page_moves_the_pictures_around_it(server: str) -> None:

@@ -182,6 +182,7 @@ class Memory:
     shown: dict[str, str] = field(default_factory=dict)  # the link of what it shows, to be given away
     written: dict[str, str] = field(default_factory=dict)  # the link that the browser was left with
     acted: bool = False  # a widget or button of the page asked for this run
+    returned: bool = False  # the browser went back or forward, and all is at rest: the link is right
     forgot: bool = False  # the reader went back to the lesson's example
     notes: list[str] = field(default_factory=list)  # what the door has to say
     astray: bool = False  # a widget shows something else than it was told to
@@ -236,11 +237,15 @@ def open_page(name: str, controls: Sequence[Control | str], *, in_parts: bool = 
     memory.declared, memory.controls, memory.homes, memory.parts, memory.due = controls, real, {}, {}, []
     memory.leader = memory.part = ""
     memory.end, memory.runs = _LAST, memory.runs + 1
+    if memory.returned:  # what a widget says may be older than the link that the browser binds it to
+        unbound = {memory.key(control) for control in real if control.name in _unbound(real)}
+        memory.changed = [key for key in memory.changed if key in unbound]
     memory.take_changes(real)
     if memory.page != name:
         _enter(memory, name, real)
-    elif not acted:
+    elif memory.returned or not acted:
         _hear_history(real)
+    memory.returned = False
     settings = settings_now()
     memory.looks = _looks(memory, settings)
     if memory.notes:
@@ -551,10 +556,14 @@ def _follow(part: str) -> None:
     parts that are to follow that a slider rests: often it is the only one.
     """
     memory, noted = _memory(), bool(_memory().notes)
-    report = _slide(part)
-    if not part or not memory.apart:
+    report, run = _slide(part), get_script_run_ctx()
+    asked = (run and run.fragment_ids_this_run) or []
+    if not part or not memory.apart or not asked:  # the script runs anyway
         return
-    if (noted and memory.slid) or memory.acted or memory.changed or None in memory.parts.values():
+    memory.returned = bool(report and report.back)
+    # Others than the wire's part are asked for too where a click came meanwhile: a rerun of some parts would drop them.
+    others = len(asked) > 1 or None in memory.parts.values()
+    if others or (noted and memory.slid) or memory.acted or memory.changed or memory.returned:
         st.rerun()
     memory.take_changes(memory.controls)
     memory.end = "" if memory.moving else _LAST
@@ -632,13 +641,15 @@ def _hear_history(controls: Sequence[Control]) -> None:
     """Where the browser went back or forward, take over what its link says.
 
     Streamlit sets the widgets that it binds, where the link holds them (`_follow_history` hears of what is drawn
-    already by then); what the link leaves out stays as it was, and is to have its default.
+    already by then); what the link leaves out stays as it was, and is to have its default. A click that comes at the
+    same time hides the step from the server, so the browser tells of it once more when all is at rest.
     """
     memory = _memory()
     shown, _ = handout.read(_link(), (), Handout())
     memory.handout = replace(memory.handout, present=shown.present)
     run = get_script_run_ctx()
-    names = [each.name for each in controls] if run and run.is_history_navigation else _unbound(controls)
+    returned = memory.returned or (run and run.is_history_navigation)
+    names = [each.name for each in controls] if returned else _unbound(controls)
     differ = {name for name in names if st.query_params.get(name) != memory.written.get(name)}
     if differ:
         kept = {name: value for name, value in memory.chosen.items() if name not in differ}

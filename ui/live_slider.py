@@ -32,13 +32,15 @@ _HTML = """<div class="live-slider">
 
 class Report(NamedTuple):
     """What a browser says: which slider moved ("" for none), where to, the number of the report, whether the slider is
-    at rest, and then the parts of the page that are to follow it at once: those on the screen."""
+    at rest, and then the parts of the page that are to follow it at once: those on the screen. back: there was a step
+    in the browser's history before it."""
 
     name: str
     value: Any
     number: int
     rest: bool
     seen: list[Any]
+    back: bool
 
 
 @lru_cache(maxsize=1)  # two functions, for the server's life
@@ -125,8 +127,11 @@ def listen(
 
 
 def reported(key: str) -> Report | None:
-    """What the wire reports in this run; None for nonsense. A browser may send anything: `value` is not looked at."""
-    told = st.session_state[key].get("moved")
+    """What the wire reports in this run; None for nonsense. A browser may send anything: `value` is not looked at.
+
+    None also for a wire of a page that was left, which is forgotten while its last report is on the way.
+    """
+    told = (st.session_state.get(key) or {}).get("moved")
     if not isinstance(told, dict) or type(told.get("number")) is not int:
         return None
     seen = told.get("seen")
@@ -136,4 +141,5 @@ def reported(key: str) -> Report | None:
         told["number"],
         told.get("rest") is not False,
         seen if isinstance(seen, list) else [],
+        told.get("back") is True,
     )

@@ -331,6 +331,29 @@ def test_back_restores_what_a_link_leaves_out(open_tab: OpenTab) -> None:
     expect(visit.page.get_by_role("radio", name="alibi")).to_be_checked()
 
 
+@pytest.mark.parametrize("pause", [40, 100])
+def test_a_click_right_after_back_leaves_link_switches_and_picture_agreed(pause: int, open_tab: OpenTab) -> None:
+    visit = open_tab("/transformer_block?heads=2&residual=false")
+    visit.page.set_viewport_size({"width": 1280, "height": 1400})  # both switches are on the screen
+    visit.settle()
+    slider(visit, LENGTH).press("ArrowRight")
+    visit.settle()
+    beside = visit.page.get_by_test_id("stSidebar")
+    boxes = [beside.get_by_text(name, exact=True).bounding_box() for name in ("Residual connections", "LayerNorm")]
+    places = [(box["x"] + 10, box["y"] + box["height"] / 2) for box in boxes if box]
+    visit.page.mouse.click(*places[0])
+    visit.settle()
+    visit.page.evaluate("history.back()")
+    visit.page.wait_for_timeout(pause)
+    visit.page.mouse.click(*places[1])
+    assert wait_until(visit, "() => location.search.includes('norm=false')")
+    visit.page.wait_for_timeout(1_000)  # the step is told once more when all is at rest
+    visit.settle()
+    given = link(visit)
+    assert given == {"heads": "2", "residual": "false", "norm": "false"}
+    assert_state(visit, state(open_tab("/transformer_block?heads=2&residual=false&norm=false")))
+
+
 def test_back_leads_through_a_presentation_as_it_came(open_page: OpenPage) -> None:
     visit = open_page("/self_attention?present=2")
     ways = [link(visit)]

@@ -23,10 +23,11 @@ function take(input) {
     hand.say = () => { hand.moved = true; rests(); };
     // Streamlit ends and begins it with each drawing; what was under way goes on.
     hand.begin = () => {
+        hand.over = false;
         if (hand.owes) hand.timer = setTimeout(rests, REST);
         if (hand.moved || hand.rests) say();
     };
-    hand.end = () => { clearTimeout(hand.timer); line.hands.delete(hand); };
+    hand.end = () => { clearTimeout(hand.timer); line.hands.delete(hand); hand.over = true; };
     return hand;
 }
 export default function ({ data, key, parentElement }) {

@@ -1,4 +1,4 @@
-const PATIENCE = 2000, QUIET = 1500, SOON = 50, SLOW = 150; // milliseconds
+const PATIENCE = 2000, QUIET = 1500, SOON = 50, SLOW = 150, BACK = 500; // milliseconds
 const TIMES = 6; // that quiet goes by before what should have been waited for is not
 const LAST = 'wire last'; // it is drawn after all parts
 const ALONE = 'wire'; // of a page that is not in parts
@@ -49,7 +49,7 @@ line.next = () => {
     line.waiting = ANSWER;
     hand.last = line.sent += 1;
     line.patience = setTimeout(unheard, PATIENCE, line.sent, rest && hand);
-    report({ name: hand.name, value: hand.value(), number: hand.last, rest, seen: wants });
+    report({ name: hand.name, value: hand.value(), number: hand.last, rest, seen: wants, back: hand.back });
 };
 function heard(number) {
     if (number < line.sent) return;
@@ -60,7 +60,7 @@ function heard(number) {
 }
 // That a slider rests is said once more where no answer comes: otherwise the rest of the page would stay as it was.
 function unheard(number, hand) {
-    if (number === line.sent && hand && !hand.again) {
+    if (number === line.sent && hand && !hand.again && !hand.over) {
         hand.again = hand.rests = true;
         line.hands.add(hand);
     }
@@ -104,7 +104,10 @@ function watch(late, empty) {
         if (chartsAreThere()) painted(() => look(late)); else soon = setTimeout(open, SOON);
     };
     if (empty) open(); else late.map(place).forEach(part => part && observer.observe(part));
-    return () => { observer.disconnect(); clearInterval(quiet); clearTimeout(soon); line.hands.delete(eye); };
+    return () => {
+        observer.disconnect(); clearInterval(quiet); clearTimeout(soon); line.hands.delete(eye);
+        eye.over = true;
+    };
 }
 // The heading that the address names moves down while what is above it is drawn: it is kept in view until the reader
 // does something.
@@ -130,6 +133,17 @@ if (!line.push) {
         line.ahead = !other && !line.coming;
         if (other) line.coming = line.run;
     };
+    addEventListener('popstate', () => { clearTimeout(line.back); line.back = setTimeout(wentBack, BACK); });
+}
+// A click that comes right after a step in the history hides that step from the server, and its answer to the step may
+// turn switches back. So the step is told once more when all is at rest: then what the link says holds.
+function wentBack() {
+    const { testScriptState } = document.querySelector('[data-testid="stApp"]')?.dataset ?? {};
+    if (testScriptState !== 'notRunning' || line.waiting || line.hands.size) line.back = setTimeout(wentBack, BACK);
+    else if (place('last')) {
+        line.hands.add({ name: '', value: () => null, rests: true, wants: [], wire: LAST, wireAtRest: LAST, back: true });
+        line.next();
+    }
 }
 export default function ({ data, setTriggerValue }) {
     line.wires.set(data.name, report => setTriggerValue('moved', report));
