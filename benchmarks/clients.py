@@ -27,7 +27,6 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-SLOW = 0.15  # seconds: from then on a browser asks once for all that is on the screen (`ui/assets/slider_wire.js`)
 Message = Any  # a protobuf of Streamlit's; they come without types
 
 
@@ -37,8 +36,8 @@ class Visitor:
     shown: the elements of the page by their place in it. exceptions: every one that was ever shown, with its message.
     on_change: called after every message of the server. query: what stands in the address behind the "?".
     sees: the parts of the page on this visitor's screen; None for a screen that shows all of it. The others follow a
-    slider later (`look`). slow: the last picture took its time, so that the next move asks but once.
-    first_pictures: the seconds after which the first picture of each move of a live slider was there.
+    slider later (`look`). first_pictures: the seconds after which the first picture of each move of a live slider was
+    there.
     """
 
     def __init__(self, connection: ClientConnection, base: str, path: str) -> None:
@@ -48,7 +47,6 @@ class Visitor:
         self.shown: dict[tuple[int, ...], Element] = {}
         self.exceptions: list[str] = []
         self.sees: Sequence[str] | None = None
-        self.slow = False
         self.first_pictures: list[float] = []
         self.on_change: Callable[[], None] = lambda: None
         self._connection, self._news = connection, asyncio.Event()
@@ -67,7 +65,8 @@ class Visitor:
     async def set(self, key: str, value: Any, patience: float = 60) -> float:
         """Move a slider, flip a switch, choose or type; wait until the page is drawn again; returns the seconds.
 
-        A live slider is moved, and let go when the first picture is there; or both is said at once, as a browser does.
+        A live slider is moved, and let go when the first picture is there; where that is all of the page that is seen,
+        both is said at once.
 
         Raises:
             KeyError: no such widget is on the page. TimeoutError: it takes longer than `patience` seconds.
@@ -75,19 +74,14 @@ class Visitor:
         found = self.widget(key)
         if type(found).__name__ != "BidiComponent":
             return await self._changed(await self._send(self._state(key, value)), patience)
-        wires, seen = told(found), self._seen()
-        if not wires["wire_at_rest"]:
-            return await self.slide(key, value, rest=True, patience=patience)
-        all_of_them = "wire " + ",".join(seen)
-        if all_of_them == wires["wire"] or (self.slow and self.has(all_of_them)):
-            self._slid[key] = float(value), self._begun
-            rested = moved = await self.say(all_of_them, patience, name=key, value=value, rest=True, seen=seen)
-        else:
-            moved = await self.slide(key, value, rest=False, patience=patience)
-            rested = moved + await self.slide(key, value, rest=True, patience=patience)
-        self.slow = moved > SLOW
-        self.first_pictures.append(moved)
-        return rested
+        wires = told(found)
+        alone = [f"wire {part}" for part in self._seen()] == [wires["wire"]]
+        moved = await self.slide(key, value, rest=alone or not wires["wire_at_rest"], patience=patience)
+        if wires["wire_at_rest"]:
+            self.first_pictures.append(moved)
+        if alone or not wires["wire_at_rest"]:
+            return moved
+        return moved + await self.slide(key, value, rest=True, patience=patience)
 
     async def slide(self, key: str, value: Any, *, rest: bool, patience: float = 60) -> float:
         """Say that a live slider is somewhere, at rest or still on its way; returns the seconds, like `set`.
@@ -95,12 +89,11 @@ class Visitor:
         Raises:
             KeyError: no such slider is on the page. TimeoutError: it takes longer than `patience` seconds.
         """
-        wires = told(self.widget(key))
+        wire = told(self.widget(key))["wire"]
         self._slid[key] = float(value), self._begun
         seen = self._seen() if rest else []
-        others = [wire for wire in map("wire {}".format, seen) if wire != wires["wire"]]
-        wire = (rest and wires["wire_at_rest"] and next(iter(others), wires["wire_at_rest"])) or wires["wire"]
-        return await self.say(wire, patience, name=key, value=value, rest=rest, seen=seen)
+        others = (other for other in map("wire {}".format, seen) if other != wire)
+        return await self.say(next(others, wire), patience, name=key, value=value, rest=rest, seen=seen)
 
     async def look(self, patience: float = 60) -> float:
         """Ask for the parts that have not followed the sliders yet, as a browser does by and by; returns the seconds.
@@ -122,7 +115,7 @@ class Visitor:
         if self.sees is not None:
             return list(self.sees)
         wires = [_key_of(element) for element in self.shown.values()]
-        return [key.removeprefix("wire ") for key in wires if key.startswith("wire ") and "," not in key]
+        return [key.removeprefix("wire ") for key in wires if key.startswith("wire ")]
 
     async def press(self, key: str) -> int:
         """Press a button; returns at once, for a training takes long. `settled` waits for the end.

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.classroom import ON_SCREEN, SLIDERS
+from benchmarks.classroom import SLIDERS
 from benchmarks.clients import Visitor, events, told, visit
 from tests.browser.harness import running_server
 from tests.test_together import run
@@ -39,11 +39,6 @@ def seen(visitor: Visitor) -> list[tuple[tuple[int, ...], str, Any]]:
         else:
             found.append((place, kind, what.SerializeToString(deterministic=True)))
     return found
-
-
-def heard(visitor: Visitor) -> int:
-    """The number of the last report that the page has answered."""
-    return max(told(each).get("heard", 0) for each in visitor.of_kind("bidi_component"))
 
 
 def maps(visitor: Visitor) -> dict[str, str]:
@@ -140,36 +135,21 @@ def test_the_one_part_that_is_seen_beside_the_first_follows_in_one_run(server: s
     run(move())
 
 
-@pytest.mark.parametrize("name", list(SLIDERS))
-def test_of_a_slow_server_one_report_draws_all_that_is_on_the_screen(name: str, server: str) -> None:
-    async def move() -> None:
-        async with visit(server, f"/{name}") as visitor:
-            visitor.sees = ON_SCREEN[name]
-            for key, values in SLIDERS[name].items():
-                visitor.slow = True
-                before = heard(visitor)
-                await visitor.set(key, values[1])
-                assert heard(visitor) == before + 1
-                assert not set(visitor.late()) & set(visitor.sees)
-                await visitor.look()
-                followed = seen(visitor), visitor.query
-                await visitor.rerun()
-                assert followed == (seen(visitor), visitor.query)
-            assert visitor.exceptions == []
-
-    run(move())
-
-
-def test_of_a_slow_server_two_parts_are_drawn_in_one_run(server: str) -> None:
+def test_the_part_that_is_seen_alone_follows_in_one_run(server: str) -> None:
     async def move() -> None:
         async with visit(server, "/self_attention") as visitor:
-            visitor.sees, visitor.slow = ("part 1", "part 2"), True
-            before, begun = maps(visitor), visitor.runs
+            visitor.sees, begun = ("part 1",), visitor.runs
+            before = maps(visitor)
             await visitor.set("d_model", 8)
             assert visitor.runs == begun + 1
             assert visitor.query == "d_model=8"
+            assert visitor.late() == ["part 2", "part 3"]
             now = maps(visitor)
-            assert {key for key in now if now[key] != before[key]} == {"map", "row"}
+            assert {key for key in now if now[key] != before[key]} == {"map"}
+            await visitor.look()
+            followed = seen(visitor), visitor.query
+            await visitor.rerun()
+            assert followed == (seen(visitor), visitor.query)
 
     run(move())
 

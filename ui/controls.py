@@ -327,15 +327,6 @@ def draw_part(key: str, draw: Callable[[Settings], bool]) -> None:
     _draw_fragment(key, partial(_draw_part, key, draw))
 
 
-def draw_together(keys: Sequence[str], draw: Callable[[], None]) -> None:
-    """Draw some parts as one fragment as well, around theirs: where a browser asks for all of them, one run is enough.
-
-    draw: draws these parts.
-    """
-    key = ",".join(keys)
-    _draw_fragment(key, partial(_draw_together, key, draw))
-
-
 def draw_last(draw: Callable[[], None]) -> None:
     """What follows all parts that a run draws, and shows nothing."""
     _draw_fragment(_LAST, partial(_draw_last, draw))
@@ -352,11 +343,6 @@ def _draw_part(key: str, draw: Callable[[Settings], bool]) -> None:
         memory.due.remove(key)
     _end(key)
     memory.part = ""
-
-
-def _draw_together(key: str, draw: Callable[[], None]) -> None:
-    draw()
-    _end(key)
 
 
 def _draw_last(draw: Callable[[], None]) -> None:
@@ -557,10 +543,10 @@ def _follow(part: str) -> None:
     """
     memory, noted = _memory(), bool(_memory().notes)
     report, run = _slide(part), get_script_run_ctx()
+    memory.returned |= bool(report and report.back)
     asked = (run and run.fragment_ids_this_run) or []
     if not part or not memory.apart or not asked:  # the script runs anyway
         return
-    memory.returned = bool(report and report.back)
     # Others than the wire's part are asked for too where a click came meanwhile: a rerun of some parts would drop them.
     others = len(asked) > 1 or None in memory.parts.values()
     if others or (noted and memory.slid) or memory.acted or memory.changed or memory.returned:
@@ -578,7 +564,7 @@ def _follow(part: str) -> None:
     memory.looks = looks
     memory.due = [key for key in _late(memory, settings) if report and key in report.seen]
     beside = [memory.homes[name] for name in changed if memory.homes[name] not in memory.parts]
-    if {*memory.due, *beside} <= {part, *part.split(",")}:
+    if {*memory.due, *beside} <= {part}:
         memory.end = part  # that is all: it is drawn at once, without a second start
     else:
         st.rerun([*memory.due, *beside, _LAST])

@@ -7,9 +7,8 @@ hand is ahead of it.
 A slider does not report by itself but by a wire, an element that is not seen: what Streamlit runs upon a report is the
 part of the page in which the element stands that makes it. So a move comes by the wire of the part that follows it, and
 that the slider is at rest by another wire, when that part has been drawn. Then the parts on the screen follow, and the
-others when they are scrolled to, or when nothing has moved for a while. Where the server is slow to answer, a key or a
-click says both at once, by a wire that stands for all that is on the screen. One report is made at a time, the next one
-when the answer is there, so that slow machines draw fewer pictures and not late ones; the last move is always reported.
+others when they are scrolled to, or when nothing has moved for a while. One report is made at a time, the next one when
+the answer is there, so that slow machines draw fewer pictures and not late ones; the last move is always reported.
 """
 
 from collections.abc import Callable, Mapping, Sequence

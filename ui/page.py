@@ -231,9 +231,8 @@ def parts(
 ) -> None:
     """Draw the page in parts, of which each can be drawn anew by itself when a slider moves, and its controls.
 
-    The first part leads: it follows a slider while that moves. With the second it is what most screens show of the page
-    when it opens. The controls are drawn after them, so that the picture is on its way first. While presenting, what is
-    on show leads.
+    The first part leads: it follows a slider while that moves. The controls are drawn after it, so that its picture is
+    on its way first. While presenting, what is on show leads.
 
     Args:
         compute: what the parts show, from the settings; once for all parts that are drawn together.
@@ -243,32 +242,20 @@ def parts(
     """
     set_stage()
     keyed = {f"part {place}": each for place, each in enumerate([*draw, below], start=1)}
-    first, second, *others = keyed
-
-    def draw_part(key: str) -> None:
-        each = keyed[key]
-        controls.draw_part(key, partial(_draw_part, compute, each, first=key == first, below=each is below))
-
-    def draw_top() -> None:
-        draw_part(first)
-        if not presenting():
-            controls.let_lead(first)
-        draw_part(second)
-
+    leader = next(iter(keyed))
     controls.announce_parts(list(keyed), apart=apart)
-    controls.draw_together([first, second], draw_top)
-    if not presenting():
-        _draw_beside()
-    for key in others:
-        draw_part(key)
+    for key, each in keyed.items():
+        controls.draw_part(key, partial(_draw_part, compute, each, first=key == leader, below=each is below))
+        if key == leader and not presenting():
+            _draw_beside(leader)
     if presenting():
-        controls.let_lead(next((key for key in keyed if st.session_state[_PARTS][key].shown), first))
-        _draw_beside()
+        _draw_beside(next((key for key in keyed if st.session_state[_PARTS][key].shown), leader))
     controls.draw_last(lambda: st.session_state.pop(_COMPUTED, None))
 
 
-def _draw_beside() -> None:
-    """Draw what stands beside the page."""
+def _draw_beside(leader: str) -> None:
+    """Draw what stands beside the page. leader: the part that follows a slider while that moves."""
+    controls.let_lead(leader)
     controls.draw_beside()
     experiments.offer()
     controls.teaching_buttons()

@@ -135,28 +135,15 @@ COUNT_REPORTS = """() => {
 }"""
 
 
-@pytest.mark.parametrize(
-    ("act", "slow", "height", "late", "reports"),
-    [
-        ("key", False, 900, "3", 2),
-        ("key", True, 900, "3", 1),
-        ("click", True, 900, "3", 1),
-        ("key", False, 700, "2,3", 1),
-    ],
-)
-def test_a_move_asks_once_where_two_answers_bring_nothing_or_take_long(
-    act: str, slow: bool, height: int, late: str, reports: int, open_tab: OpenTab
+@pytest.mark.parametrize(("height", "late", "reports"), [(900, "3", 2), (700, "2,3", 1)])
+def test_a_key_asks_once_where_the_part_that_follows_is_all_that_is_seen(
+    height: int, late: str, reports: int, open_tab: OpenTab
 ) -> None:
     visit = open_tab("/self_attention?seq_len=3")
     visit.page.set_viewport_size({"width": 1280, "height": height})  # with the next part at its foot, or without
     visit.settle()
     visit.page.evaluate(COUNT_REPORTS)
-    visit.page.evaluate("slow => { sliderLine.slow = slow; }", slow)
-    if act == "key":
-        slider(visit, LENGTH).press("ArrowLeft")
-    else:
-        press_at(visit, slider(visit, LENGTH), 0.01)
-        visit.page.mouse.up()
+    slider(visit, LENGTH).press("ArrowLeft")
     visit.page.wait_for_function(f"late => ({BUSY})().join() === late", arg=late)
     assert visit.page.evaluate("reports") == reports
     visit.settle()

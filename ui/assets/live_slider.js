@@ -1,11 +1,11 @@
-const QUICK = 1000, REST = 400, CLICK = 150; // milliseconds
+const QUICK = 1000, REST = 400; // milliseconds
 const line = window.sliderLine ??= { hands: new Set(), wires: new Map(), waiting: 0, sent: 0, moved: 0 };
 function take(input) {
     const hand = { moved: false, rests: false, touched: false, keyed: false, quick: false, at: -QUICK, last: 0 };
     const say = () => { line.hands.add(hand); line.next?.(); };
     const rests = () => { clearTimeout(hand.timer); hand.owes = false; hand.rests = true; say(); };
     input.onkeydown = () => { hand.keyed = true; };
-    input.onpointerdown = () => { hand.keyed = false; hand.pressed = true; };
+    input.onpointerdown = () => { hand.keyed = false; };
     input.oninput = () => {
         hand.show();
         hand.moved = hand.touched = true;
@@ -13,11 +13,8 @@ function take(input) {
         clearTimeout(hand.timer);
         hand.owes = hand.keyed && hand.quick; // a held key: it rests when no other one follows
         if (hand.owes) hand.timer = setTimeout(rests, REST);
-        // One key is let go in the same moment, and a click soon: where one report may say both, it waits for that.
-        if (hand.keyed && !hand.quick) hand.timer = setTimeout(say);
-        else if (hand.pressed && line.slow) hand.timer = setTimeout(say, CLICK);
-        else say();
-        hand.pressed = false;
+        // One key is let go in the same moment, so that one report may say both.
+        if (hand.keyed && !hand.quick) hand.timer = setTimeout(say); else say();
     };
     input.onchange = () => { if (!hand.keyed || !hand.quick) rests(); }; // let go, or one key
     hand.say = () => { hand.moved = true; rests(); };

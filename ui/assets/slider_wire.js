@@ -1,4 +1,4 @@
-const PATIENCE = 2000, QUIET = 1500, SOON = 50, SLOW = 150, BACK = 500; // milliseconds
+const PATIENCE = 2000, QUIET = 1500, SOON = 50, BACK = 500; // milliseconds
 const TIMES = 6; // that quiet goes by before what should have been waited for is not
 const LAST = 'wire last'; // it is drawn after all parts
 const ALONE = 'wire'; // of a page that is not in parts
@@ -9,11 +9,10 @@ const line = window.sliderLine ??= { hands: new Set(), wires: new Map(), waiting
 const partOf = wire => wire.replace('wire ', '');
 // A part's block on the page: its wire is the last in it.
 const place = part => document.querySelector(`.st-key-wire-${part.replace(' ', '-')}`)?.parentElement;
-const parts = () => [...line.wires.keys()].map(partOf).filter(part => !part.includes(',')).sort(); // no two together
 // The parts of which something is on the screen, with how many pixels of their height.
 const seen = line.seen = () => {
     const found = new Map();
-    for (const part of parts()) {
+    for (const part of [...line.wires.keys()].map(partOf)) {
         const { top, bottom } = place(part)?.getBoundingClientRect() ?? { top: 0, bottom: 0 };
         const pixels = Math.min(bottom, innerHeight) - Math.max(top, 0);
         if (pixels > 0) found.set(part, pixels);
@@ -22,21 +21,19 @@ const seen = line.seen = () => {
 };
 // Whoever has scrolled on sees the part that is before the eyes follow, not the one that leads.
 function followed(leader) {
-    const found = seen(), most = Math.max(...found.values());
-    if (!found.size || found.get(partOf(leader)) > innerHeight / 4) return leader;
-    return `wire ${[...found.keys()].find(part => found.get(part) === most)}`;
+    const parts = seen(), most = Math.max(...parts.values());
+    if (!parts.size || parts.get(partOf(leader)) > innerHeight / 4) return leader;
+    return `wire ${[...parts.keys()].find(part => parts.get(part) === most)}`;
 }
 line.next = () => {
     const hands = [...line.hands], hand = hands.find(each => each.moved) ?? hands[0];
     if (!hand || line.waiting > (hand.moved ? DRAWING : NOTHING)) return;
     const { moved, rests } = hand, wants = rests ? hand.wants ?? [...seen().keys()] : [];
     const moves = hand.beside ? followed(hand.wire) : hand.wire;
-    // That it rests is said with the move where the part that follows is all that is on the screen, or where the server
-    // has so much to do that two answers would take longer than one, and one wire stands for all these parts.
-    const all = `wire ${wants}`, once = all === moves || (line.slow && line.wires.has(all));
-    const rest = rests && (!moved || !hand.wireAtRest || once);
+    // Where the part that follows a move is all that is on the screen, that it rests is said with the move.
+    const rest = rests && (!moved || !hand.wireAtRest || wants.join() === partOf(moves));
     const next = wants.find(part => part !== line.followed);
-    const wire = moved ? (rest && once ? all : moves) : next ? `wire ${next}` : hand.wireAtRest || moves;
+    const wire = moved ? moves : next ? `wire ${next}` : hand.wireAtRest || moves;
     const report = line.wires.get(wire);
     if (!report) return; // it is being drawn
     if (moved) {
@@ -70,7 +67,6 @@ function unheard(number, hand) {
 // Plotly draws it, the next move is on its way.
 const answer = new MutationObserver(() => {
     answer.disconnect();
-    line.slow = performance.now() - line.moved > SLOW;
     line.waiting = Math.min(line.waiting, DRAWING);
     line.next();
 });
@@ -153,7 +149,7 @@ export default function ({ data, setTriggerValue }) {
     if (data.late === undefined) return;
     const late = data.late.split(',').filter(part => part);
     line.unwatch?.(); // Streamlit ends it with the page alone
-    for (const part of parts()) place(part)?.setAttribute('aria-busy', late.includes(part));
+    for (const part of [...line.wires.keys()].map(partOf)) place(part)?.setAttribute('aria-busy', late.includes(part));
     if (!late.length) land();
     return line.unwatch = late.length ? watch(late, data.empty) : () => {};
 }
