@@ -75,11 +75,11 @@ class Visitor:
         if type(found).__name__ != "BidiComponent":
             return await self._changed(await self._send(self._state(key, value)), patience)
         wires = told(found)
-        alone = [f"wire {part}" for part in self._seen()] == [wires["wire"]]
-        moved = await self.slide(key, value, rest=alone or not wires["wire_at_rest"], patience=patience)
+        once = not wires["wire_at_rest"] or [f"wire {part}" for part in self._seen()] == [wires["wire"]]
+        moved = await self.slide(key, value, rest=once, patience=patience)
         if wires["wire_at_rest"]:
             self.first_pictures.append(moved)
-        if alone or not wires["wire_at_rest"]:
+        if once:
             return moved
         return moved + await self.slide(key, value, rest=True, patience=patience)
 

@@ -34,11 +34,13 @@ CHROMIUM_ARGS = [
 CHROMIUM_NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
 
 # A busy server takes a while until it begins with what it was asked for, and meanwhile no script runs.
-NOTE_WHAT_IS_UNANSWERED = """
+NOTE_WHAT_IS_SENT = """
+    window.messages = 0;
     const send = WebSocket.prototype.send;
     WebSocket.prototype.send = function (...message) {
         this.listens ??= !this.addEventListener('message', () => { window.unanswered = false; });
         window.unanswered = true;
+        window.messages += 1;
         return send.apply(this, message);
     };
 """
@@ -103,7 +105,7 @@ def visit(browser: Browser, address: str, color_scheme: Scheme, width: int, heig
 def watch(context: BrowserContext) -> Visit:
     """A new page in `context` whose errors and foreign requests are written down from the start."""
     watched = Visit(context.new_page())
-    watched.page.add_init_script(NOTE_WHAT_IS_UNANSWERED)
+    watched.page.add_init_script(NOTE_WHAT_IS_SENT)
 
     def note_error(message: ConsoleMessage) -> None:
         if message.type == "error" and not is_base_path_probe(message):

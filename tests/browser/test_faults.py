@@ -1,4 +1,4 @@
-"""The server dies while pages are open, and is started again at the same address."""
+"""The server dies while pages are open, and is started again at the same address; or it is held up for a while."""
 
 import os
 import signal
