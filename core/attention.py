@@ -39,7 +39,7 @@ class Attention:
 
     @cached_property
     def scores(self) -> Array:
-        return self.queries @ self.keys.mT
+        return _products(self.queries, self.keys)
 
     @cached_property
     def scaled(self) -> Array:
@@ -73,7 +73,7 @@ def softmax(scores: Array, out: Array | None = None) -> Array:
     with np.errstate(over="ignore"):  # a difference beyond the range of floats is -inf, and its exponential 0
         shares = np.subtract(scores, highest, out=out)
     np.exp(shares, out=shares)
-    total = shares.sum(axis=-1, keepdims=True)
+    total = shares @ np.ones((shares.shape[-1], 1), shares.dtype)  # the sums of many short rows, as a product
     shares /= np.maximum(total, 1.0)  # the highest adds exp(0) = 1; only the total of a row of -inf is below, 0
     return shares
 
@@ -110,8 +110,9 @@ def scaled_dot_product_attention(
     divisor = (sqrt(queries.shape[-1]) if scaling else 1.0) * positive("temperature", temperature)
 
     with np.errstate(over="ignore", invalid="ignore"):  # the check below names what overflows
-        scores = queries @ keys.mT  # (n_q, d_k) @ (d_k, n_k) -> (n_q, n_k)
-        scaled = np.divide(scores, divisor, out=scores)  # in place: a new array takes longer than its numbers
+        scores = _products(queries, keys)  # (n_q, d_k) @ (d_k, n_k) -> (n_q, n_k)
+        # In place: a new array takes longer than its numbers. To divide by 1 takes as long as by another number.
+        scaled = scores if divisor == 1.0 else np.divide(scores, divisor, out=scores)
         if bias is not None:
             bias = stretched("bias", matrix("bias", bias), scaled.shape)
             scaled = scaled + bias
@@ -219,6 +220,13 @@ def strongest(weights: Array) -> Array:
         ValueError: the weights are no matrix, empty or not finite.
     """
     return np.argmax(matrix("weights", weights), axis=-1)
+
+
+def _products(queries: Array, keys: Array) -> Array:
+    """(..., n_q, n_k) the product of every query (..., n_q, d_k) with every key (..., n_k, d_k)."""
+    if queries.shape[-1] == 1:  # numpy multiplies columns with rows three times as fast here as by a matrix product
+        return np.einsum("...qd,...kd->...qk", queries, np.ascontiguousarray(keys), order="C")
+    return queries @ keys.mT
 
 
 def _mask(allowed: Array | None, shape: tuple[int, ...]) -> Array:
