@@ -224,6 +224,10 @@ class Visitor:
         places = sorted(place for place, element in self.shown.items() if _kind(element) == kind)
         return [_inside(self.shown[place]) for place in places]
 
+    def figure_runs(self) -> dict[str, int]:
+        """Of each figure by its key: which run drew it last."""
+        return {_key_of(each): self._runs[place] for place, each in self.shown.items() if _kind(each) == "plotly_chart"}
+
     def texts(self) -> list[str]:
         """All texts of the page: what `st.text`, `st.markdown`, `st.info` and `st.progress` say."""
         words = [

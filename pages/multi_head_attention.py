@@ -455,5 +455,12 @@ page.parts(
     what_heads_look_at,
     parameters,
     below=below,
+    unmoved={
+        mean_of_heads: {"head"},
+        split_and_join: {"head", "weight_scale"},
+        heads_off: {"head"},
+        what_heads_look_at: {"head"},
+        parameters: {"head", "heads", "seq_len", "weight_scale", "example", "mark", "layer"},
+    },
 )
 page.foot("multi_head_attention")

@@ -461,6 +461,22 @@ page.start(
 )
 controls.open_page("positional_encoding", CONTROLS["positional_encoding"], in_parts=True)
 page.parts(
-    Shown, the_pattern, the_equation, waves, near_and_far, lengths_of_vectors, shuffled_words, where_am_i, below=below
+    Shown,
+    the_pattern,
+    the_equation,
+    waves,
+    near_and_far,
+    lengths_of_vectors,
+    shuffled_words,
+    where_am_i,
+    below=below,
+    unmoved={
+        the_equation: {"pair", "embedding_scale"},
+        waves: {"embedding_scale"},
+        near_and_far: {"pair"},
+        lengths_of_vectors: {"pair"},
+        shuffled_words: {"pair", "seq_len"},  # the lesson's three words, where no sentence says how many there are
+        where_am_i: {"pair"},
+    },
 )
 page.foot("positional_encoding")

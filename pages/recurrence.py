@@ -267,5 +267,18 @@ page.start(
     "Here is what each has to wait for, what it costs, and how far its memory reaches.",
 )
 controls.open_page("recurrence", CONTROLS["recurrence"], in_parts=True)
-page.parts(Shown, who_waits, what_a_step_is, what_it_costs, what_it_takes, what_is_remembered, below=below)
+page.parts(
+    Shown,
+    who_waits,
+    what_a_step_is,
+    what_it_costs,
+    what_it_takes,
+    what_is_remembered,
+    below=below,
+    unmoved={
+        what_a_step_is: {"gain", "weight_scale"},
+        what_it_costs: {"gain", "weight_scale"},
+        what_it_takes: {"gain", "weight_scale", "seq_len"},
+    },
+)
 page.foot("recurrence")

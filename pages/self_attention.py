@@ -268,5 +268,5 @@ page.start(
     "it says what share the query takes from each token in the columns, the keys.",
 )
 controls.open_page("self_attention", CONTROLS["self_attention"], in_parts=True)
-page.parts(compute, the_map, one_row, stages, below=below)
+page.parts(compute, the_map, one_row, stages, below=below, unmoved={stages: {"query"}})
 page.foot("self_attention")

@@ -351,6 +351,15 @@ page.start(
 )
 controls.open_page("transformer_block", CONTROLS["transformer_block"], in_parts=True)
 page.parts(
-    compute, the_block, flow, what_the_norm_does, which_way, every_tensor, block_upon_block, way_back, below=below
+    compute,
+    the_block,
+    flow,
+    what_the_norm_does,
+    which_way,
+    every_tensor,
+    block_upon_block,
+    way_back,
+    below=below,
+    unmoved={every_tensor: {"weight_scale", "blocks", "block"}, way_back: {"block"}},
 )
 page.foot("transformer_block")

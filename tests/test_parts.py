@@ -67,6 +67,68 @@ def test_what_follows_a_slider_is_what_the_whole_page_shows(name: str, server: s
 
 
 @pytest.mark.parametrize(
+    "link",
+    [
+        "/recurrence",
+        "/recurrence?sentence=the dog bites the man",
+        "/self_attention?stage=all",
+        "/self_attention?cross=true&stage=projections&padding=2",
+        "/positional_encoding",
+        "/positional_encoding?scheme=table&permutation=random",
+        "/positional_encoding?scheme=rope&d_model=9",
+        "/positional_encoding?scheme=alibi&causal=true",
+        "/positional_encoding?scheme=none&sentence=the dog bites the man",
+        "/multi_head_attention?off=2",
+        "/multi_head_attention?heads_from=built by hand&sentence=the dog bites the man&off=1",
+        "/multi_head_attention?heads_from=trained",
+        "/multi_head_attention?heads_from=trained&model=induction&off=1",
+        "/transformer_block?blocks=3&order=pre-norm&layer_norm=second&compare=true",
+        "/transformer_block?blocks=2&norm=false&residual=false&heads=2",
+        "/training_lab?layers=2",
+    ],
+)
+def test_whichever_slider_moves_all_shows_what_a_new_run_shows(link: str, server: str) -> None:
+    """So what a page says of its parts is true: that some sliders change nothing in them."""
+
+    async def move() -> None:
+        async with visit(server, link) as visitor:
+            sliders = [told(each) for each in visitor.of_kind("bidi_component") if "label" in told(each)]
+            assert sliders
+            for track in sliders:
+                values = track.get("options") or [track["min"], track["max"]]
+                for value in (values[-1], values[0]):
+                    await visitor.set(track["name"], value)
+                    followed = seen(visitor), visitor.query
+                    await visitor.rerun()
+                    assert followed == (seen(visitor), visitor.query), track["name"]
+            assert visitor.exceptions == []
+
+    run(move())
+
+
+@pytest.mark.parametrize(
+    ("link", "key", "value", "changed"),
+    [
+        ("/recurrence", "gain", 0.5, {"dependencies", "memory"}),
+        ("/positional_encoding", "pair", 3, {"encoding", "waves"}),
+        ("/positional_encoding?scheme=rope", "pair", 3, {"encoding", "waves"}),
+        ("/multi_head_attention", "head", 2, {"all_heads", "one_head"}),
+    ],
+)
+def test_what_a_slider_does_not_change_is_not_drawn_again(
+    link: str, key: str, value: float, changed: set[str], server: str
+) -> None:
+    async def move() -> None:
+        async with visit(server, link) as visitor:
+            begun = visitor.runs
+            await visitor.set(key, value)
+            drawn = {key for key, run in visitor.figure_runs().items() if run > begun}
+            assert (drawn, visitor.late()) == (changed, [])
+
+    run(move())
+
+
+@pytest.mark.parametrize(
     ("link", "key", "value"),
     [
         ("/self_attention?present=2", "query", 3),

@@ -16,7 +16,7 @@ A page lists its controls; `open_page` draws them and returns the settings, whic
 """
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -144,7 +144,10 @@ class Fixed:
 
 
 class Part(NamedTuple):
-    """A part of the page: the values with which it was drawn (None: it is empty), and whether it follows sliders."""
+    """A part of the page: the values with which it was drawn (None: it is empty), and whether it follows sliders.
+
+    Of the values, those that change nothing in it are left out.
+    """
 
     values: dict[str, Any] | None = None
     follows: bool = True
@@ -173,6 +176,7 @@ class Memory:
     opening: bool = False  # what comes after that part is not drawn yet: it waits for the browser to ask
     apart: bool = True  # the parts can be drawn anew by themselves; otherwise whatever changes runs the script
     part: str = ""  # the part that is being drawn
+    unmoved: Collection[str] = ()  # the names of the controls that change nothing in it
     end: str = ""  # the fragment with which this run ends
     runs: int = 0  # of the page's script
     due: list[str] = field(default_factory=list)  # the parts that this run has still to draw
@@ -319,12 +323,14 @@ def let_lead(part: str) -> None:
     _memory().leader = part
 
 
-def draw_part(key: str, draw: Callable[[Settings], bool]) -> None:
+def draw_part(key: str, draw: Callable[[Settings], bool], unmoved: Collection[str] = ()) -> None:
     """Draw a part of the page that can be drawn anew by itself: a fragment, where the script calls it.
 
-    draw: returns whether the part is to be drawn again when a slider has moved.
+    Args:
+        draw: returns whether the part is to be drawn again when a slider has moved.
+        unmoved: the names of the controls that change nothing in it.
     """
-    _draw_fragment(key, partial(_draw_part, key, draw))
+    _draw_fragment(key, partial(_draw_part, key, draw, unmoved))
 
 
 def draw_last(draw: Callable[[], None]) -> None:
@@ -332,17 +338,18 @@ def draw_last(draw: Callable[[], None]) -> None:
     _draw_fragment(_LAST, partial(_draw_last, draw))
 
 
-def _draw_part(key: str, draw: Callable[[Settings], bool]) -> None:
+def _draw_part(key: str, draw: Callable[[Settings], bool], unmoved: Collection[str]) -> None:
     memory = _memory()
     if memory.acted or memory.changed:  # a click in this part that is about the whole page
         st.rerun()
-    memory.part, settings = key, settings_now()
+    memory.part, memory.unmoved, settings = key, unmoved, settings_now()
     waits = memory.opening and memory.leader
-    memory.parts[key] = Part() if waits else Part(settings.values, draw(settings))
+    moving = {name: value for name, value in settings.values.items() if name not in unmoved}
+    memory.parts[key] = Part() if waits else Part(moving, draw(settings))
     if key in memory.due:
         memory.due.remove(key)
     _end(key)
-    memory.part = ""
+    memory.part, memory.unmoved = "", ()
 
 
 def _draw_last(draw: Callable[[], None]) -> None:
@@ -387,9 +394,12 @@ def more_is_due() -> bool:
 
 
 def address() -> tuple[str, dict[str, str]]:
-    """The page that is open, and what it shows as a link spells it: what differs from the page's own, by name."""
+    """The page that is open, and what it shows as a link spells it: what differs from the page's own, by name.
+
+    In a part, without what changes nothing in it.
+    """
     memory = _memory()
-    return memory.page, memory.shown
+    return memory.page, {name: text for name, text in memory.shown.items() if name not in memory.unmoved}
 
 
 def choose(name: str, value: Any) -> None:
@@ -516,8 +526,8 @@ def _wire(part: str) -> str:
 
 def _late(memory: Memory, settings: Settings) -> list[str]:
     """The parts that show something else than these settings."""
-    drawn = [(key, part) for key, part in memory.parts.items() if part]
-    return [key for key, part in drawn if part.follows and part.values != settings.values]
+    following = {key: part.values for key, part in memory.parts.items() if part and part.follows}
+    return [key for key, drawn in following.items() if drawn is None or settings.values | drawn != settings.values]
 
 
 def _slide(part: str = "") -> live_slider.Report | None:

@@ -1,7 +1,7 @@
 """What every page is furnished with: title, figures, findings, numbers, source, what to notice, the way on."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -227,6 +227,7 @@ def parts(
     compute: Callable[[Settings], Any],
     *draw: Callable[[Settings, Any], None],
     below: Callable[[Settings, Any], None],
+    unmoved: Mapping[Callable[[Settings, Any], None], Collection[str]] | None = None,
     apart: bool = True,
 ) -> None:
     """Draw the page in parts, of which each can be drawn anew by itself when a slider moves, and its controls.
@@ -238,6 +239,7 @@ def parts(
         compute: what the parts show, from the settings; once for all parts that are drawn together.
         draw: the parts, from the settings and what was computed.
         below: the part below them, of which the sliders change nothing while its expanders are closed.
+        unmoved: of parts but the first, the names of the sliders that change nothing in them, whatever the others say.
         apart: False while whatever the reader does is to run the page's script anew, and so interrupts it.
     """
     set_stage()
@@ -245,7 +247,8 @@ def parts(
     leader = next(iter(keyed))
     controls.announce_parts(list(keyed), apart=apart)
     for key, each in keyed.items():
-        controls.draw_part(key, partial(_draw_part, compute, each, first=key == leader, below=each is below))
+        drawn = partial(_draw_part, compute, each, first=key == leader, below=each is below)
+        controls.draw_part(key, drawn, (unmoved or {}).get(each, ()))
         if key == leader and not presenting():
             _draw_beside(leader)
     if presenting():
