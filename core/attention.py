@@ -73,7 +73,7 @@ def softmax(scores: Array, out: Array | None = None) -> Array:
     with np.errstate(over="ignore"):  # a difference beyond the range of floats is -inf, and its exponential 0
         shares = np.subtract(scores, highest, out=out)
     np.exp(shares, out=shares)
-    total = shares @ np.ones((shares.shape[-1], 1), shares.dtype)  # the sums of many short rows, as a product
+    total = shares.sum(axis=-1, keepdims=True)
     shares /= np.maximum(total, 1.0)  # the highest adds exp(0) = 1; only the total of a row of -inf is below, 0
     return shares
 

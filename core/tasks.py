@@ -140,7 +140,7 @@ TASKS = {
             heads=1,
             encoding="learned",
             steps=400,
-            shows="After a b … a comes b: a head in the second layer uses what a head in the first one found.",
+            shows="After a b … a comes b. It takes two layers: a head in the second uses what one in the first found.",
             sources=after_last_time,
         ),
     )

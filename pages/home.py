@@ -21,7 +21,8 @@ GOALS = (
 
 page.start(
     "home",
-    "One page for each idea of the transformer. On every page sliders redraw the pictures, from a real computation.",
+    "The transformer is the network in today's language models: it reads a text and says what comes next. Here is one "
+    "page for each of its ideas. On every page sliders redraw the pictures, from a real computation.",
     title="The transformer, live",
 )
 settings = controls.open_page("home", CONTROLS["home"])
@@ -54,12 +55,12 @@ def note(text: str) -> None:
 settings.draw("sentence")
 if settings.tokens:
     names = figures.token_names(settings.tokens, len(settings.tokens))
-    st.text("The pages on the lesson's five ideas now use these tokens:  " + "   ".join(names))
+    st.text("The pages on the five ideas now use these tokens:  " + "   ".join(names))
 else:
     st.caption(
-        "Type a sentence and the pages on the lesson's five ideas use it, split into tokens: its words and punctuation "
-        "marks. Leave it blank and they use the lesson's random tokens. The training lab does not use "
-        "it: it trains on sequences of letters."
+        "Type a sentence and the pages on the five ideas use it, split into tokens: its words and punctuation marks. "
+        "Leave it blank and they use random tokens. The training lab does not use it: it trains on sequences of "
+        "letters."
     )
 
 picture, goals = st.columns([2, 3], gap="large")
@@ -81,7 +82,7 @@ with picture:
             note("↓")
             part("transformer_block", "Add & norm")
         note("↓")
-        note("the next block")
+        note("the next block, and after the last one the answer")
 with goals:
     st.header("What you will learn")
     for number, (name, goal) in enumerate(GOALS, start=1):

@@ -175,15 +175,15 @@ def all_heads(settings: Settings, shown: Shown) -> None:
         alt=f"Attention maps of {len(labels)} heads over {len(tokens)} tokens, {settings.heads_from}. {summary}",
         tables=page.head_tables(weights, labels, tokens),
     )
+    framed = [f"The framed map, {labels[settings.head - 1]}, is shown large below."] * (len(labels) > 1)
     if settings.heads_from == BUILT:
         same_word = multi_head.same_word_share(weights, shown.sentence)
-        page.findings(
-            *multi_head_words.built_findings(weights, shown.found, same_word, shown.sentence, tokens, shown.d_k)
-        )
+        built = multi_head_words.built_findings(weights, shown.found, same_word, shown.sentence, tokens, shown.d_k)
+        page.findings(*built, *framed)
     elif shown.read:
-        say_what_is_answered(shown, shown.read)
+        say_what_is_answered(shown, shown.read, framed)
     else:
-        page.findings(summary)
+        page.findings(summary, *framed)
     say_where_from(settings, shown, again=False)
     if settings.heads_from == BUILT:
         say_how_they_are_built(settings, shown)
@@ -198,10 +198,10 @@ def say_what_is_read(settings: Settings, read: Reading) -> None:
     settings.draw("mark" if task == TWO else "layer")
 
 
-def say_what_is_answered(shown: Shown, read: Reading) -> None:
+def say_what_is_answered(shown: Shown, read: Reading, framed: Sequence[str]) -> None:
     """What the heads of a trained model look at, and its answers without those that are off."""
     of_layer = [reading for reading in read.trace.readings if reading.layer == read.layer]
-    page.findings(training_words.heads_finding(of_layer, read.model), shown.answered)
+    page.findings(training_words.heads_finding(of_layer, read.model), *framed, shown.answered)
     st.dataframe(training_words.answers_table(shown.trace, read.model, shown.tokens), alt="The model's answers")
 
 
@@ -296,12 +296,16 @@ def heads_off(settings: Settings, shown: Shown) -> None:
     if not page.section("Switch heads off"):
         return
     st.markdown(
-        "A head that is off gives zeros to its slice before W_O. The map shows how the output changes, in every "
-        "dimension: W_O has spread each head over all of them."
+        "A head that is off gives zeros to its slice before W_O. Then the output changes in every dimension: W_O has "
+        "spread each head over all of them."
     )
     settings.draw("off")
     ablation, tokens = shown.ablation, shown.tokens
     effect = multi_head_words.off_finding(shown.off, shown.labels, ablation, tokens)
+    answered = [shown.answered] if shown.read else []
+    if not shown.off:
+        page.findings(effect, *answered)
+        return
     change = figures.heatmap(
         ablation.change,
         x=dimension_names(shown),
@@ -323,7 +327,7 @@ def heads_off(settings: Settings, shown: Shown) -> None:
             key="change_lengths",
             alt=f"Length of the change and of the output with all heads, per token. {effect}",
         )
-    page.findings(effect, *([shown.answered] if shown.read else []))
+    page.findings(effect, *answered)
     if not shown.read:
         st.caption("W_O is random: how large a change is says nothing yet about how useful a head is.")
 
@@ -361,7 +365,7 @@ def parameters(settings: Settings, shown: Shown) -> None:
     if not page.section("More heads, the same number of parameters"):
         return
     d_model = shown.layer.x.shape[1]
-    st.latex(rf"4 \cdot d_\text{{model}}^2 = 4 \cdot {d_model}^2 = {4 * d_model**2:,}".replace(",", r"\,"))
+    st.latex(rf"4 \cdot d_\text{{model}}^2 = 4 \cdot {d_model}^2 = {4 * d_model**2:,}".replace(",", "{,}"))
     st.markdown(
         "Parameters are the numbers in the matrices, which training sets. In the original paper W_Q, W_K, W_V and W_O "
         "are square and without biases; many libraries add biases. More heads cut them into thinner slices."

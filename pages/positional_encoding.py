@@ -343,7 +343,7 @@ def shuffled_words(settings: Settings, shown: Shown) -> None:
         zip(page.columns(len(shown.shuffles)), shown.shuffles.items(), strict=True)
     ):
         mirrored = shown.cases[name] == ("alibi", False) and backwards
-        finding = said.moved(result, shown.shuffled, mirrored_alibi=mirrored)
+        finding = said.moved(result, shown.shuffled, shown.order, mirrored_alibi=mirrored)
         with column:
             st.markdown(f"**{name}**")
             chart = positional_figures.outputs(result, names, shown.shuffled, limit)

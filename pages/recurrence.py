@@ -125,7 +125,8 @@ def what_it_costs(settings: Settings, shown: Shown) -> None:
         "- **Projections** take one token at a time and multiply its row with a matrix of d × d weights. The RNN has "
         "one, $x_t W_x$. Attention has four: they make the queries, the keys, the values and, last, the output.\n"
         "- **Mixing** brings tokens together. In the RNN that is $h_{t-1} W_h$, which carries on what was read before; "
-        "in attention it is the scores and the weighted sums."
+        "in attention it is the scores and the weighted sums.\n\n"
+        "All axes below are logarithmic: equal steps multiply by the same number."
     )
     counted = recurrence_words.cost_table(shown.costs)
     rows = pd.Index([*counted], name="what is counted", dtype=object)  # object: pandas' own text takes it longer
@@ -196,7 +197,7 @@ def what_is_remembered(settings: Settings, shown: Shown) -> None:
         "Upper picture: how much the RNN's last state changes when a token changes a little. It is the size (norm) of "
         "the exact Jacobian, a product with one factor per step. Lower picture: the weights with which the last token "
         "looks at each token. The two are different measures. Compare how each depends on the distance, not their "
-        "heights."
+        "heights. The upper axis is logarithmic: equal steps multiply by the same number."
     )
     page.figure(
         recurrence_figures.memory(reach, weights, names),

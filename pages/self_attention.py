@@ -104,7 +104,7 @@ def one_row(settings: Settings, shown: Shown) -> None:
             x_title=shown.key_title,
             y_title="weight",
             highlight=int(weights.argmax()),
-            y_range=(0, 1.1),
+            y_range=(0, 1.1 * figures.colour_limit([result.weights], figures.SHARE)),  # as high as the map goes
         ),
         key="row",
         alt=f"Weights of query token {name}: {words.listed(weights, keys)}.",

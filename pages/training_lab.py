@@ -201,7 +201,8 @@ def the_lab(settings: control_kinds.Settings, lab: Lab) -> None:
     """The task, what can be done, and what the heads look at and answer."""
     if controls.shown_as().present <= 1:
         task = TASKS[lab.first.task]
-        st.markdown(f"**The task:** {training_words.ABOUT[task.name]} {task.shows}")
+        lacking = training_words.too_few_layers(lab.first)
+        st.markdown(f"**The task:** {training_words.ABOUT[task.name]} {task.shows}{lacking}")
     offer_to_train(lab)
     states = [training_words.state_finding(run) for run in lab.runs.values()]
     several = len(set(states)) > 1

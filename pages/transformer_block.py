@@ -15,6 +15,7 @@ from ui.page_controls import CONTROLS
 from ui.questions import transformer_block as questions
 from ui.scripts.transformer_block import arrays as block_arrays
 
+SEVERAL = 6  # blocks, enough to see where a gradient goes
 Weights = list[tuple[draws.AttentionWeights, draws.FeedForwardWeights]]
 
 
@@ -178,6 +179,7 @@ def flow(settings: Settings, shown: Shown) -> None:
     )
     page.findings(block_words.largest_finding(maps))
     st.caption("Random weights: the numbers mean nothing yet. What each step does to them is what to see.")
+    st.markdown(block_words.feed_forward(d_model, settings.d_ff, shown.kind))
     for line in block_words.equations(n, d_model, settings.d_ff, shown.kind):
         st.latex(line)
 
@@ -268,6 +270,8 @@ def way_back(settings: Settings, shown: Shown) -> None:
     )
     if settings.blocks == 1:
         st.markdown("With one block there is no way to follow. Choose two or more *Stacked blocks*.")
+        if "blocks" not in controls.shown_as().fixed:
+            st.button(f"Stack {SEVERAL} blocks", key="transformer_block_several", on_click=stack_several)
         return
     findings = block_words.gradient_findings(shown.lengths, shown.lengths_nearby)
     page.figure(
@@ -278,10 +282,16 @@ def way_back(settings: Settings, shown: Shown) -> None:
     page.findings(*findings)
     st.caption(
         "Read it from right to left, as the gradient goes. At each plus, a residual connection hands it on as it "
-        "is, past the sublayer. Length: the square root of the sum of all squares. "
+        "is, past the sublayer. Length: the square root of the sum of all squares, on a logarithmic axis: equal steps "
+        "multiply by the same number. "
         f"All four lines have the same random weights; where there is a norm, it is {shown.kind.order}. The loss adds "
         "up the output's numbers, each times a fixed random number, so that the gradient starts with length 1."
     )
+
+
+def stack_several() -> None:
+    """Show a way to follow."""
+    controls.choose("blocks", SEVERAL)
 
 
 def below(settings: Settings, shown: Shown) -> None:

@@ -72,6 +72,18 @@ def equations(seq_len: int, d_model: int, d_ff: int, settings: block.Settings) -
     ]
 
 
+def feed_forward(d_model: int, d_ff: int, settings: block.Settings) -> str:
+    """What the second sublayer does, in Markdown."""
+    cut = {
+        "relu": "ReLU makes 0 of those that are negative",
+        "gelu": "GELU brings those that are negative near 0, and lets the small ones among them through",
+    }
+    return (
+        "The feed-forward sublayer (FFN) takes each token by itself; tokens meet in attention alone. W₁ makes "
+        f"{d_ff} numbers of its {d_model}, {cut[settings.activation]}, and W₂ makes {d_model} of them again."
+    )
+
+
 def largest_finding(maps: Mapping[str, Array]) -> str:
     """In which of the maps the largest magnitude stands. Args: maps (n, d_model) by title."""
     largest = {title: float(np.abs(values).max()) for title, values in maps.items()}

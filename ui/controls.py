@@ -171,6 +171,7 @@ class Memory:
     controls: Sequence[Control] = ()  # the controls alone
     looks: dict[str, Any] = field(default_factory=dict)  # how those beside the page were drawn, by name
     homes: dict[str, str] = field(default_factory=dict)  # of live sliders by name: the fragment that draws each anew
+    placed: dict[str, str] = field(default_factory=dict)  # of controls within the page by name: the part it stands in
     parts: dict[str, "Part | None"] = field(default_factory=dict)  # of the page, each a fragment; None before its turn
     leader: str = ""  # the part that follows a slider while that moves; "" for a page that is not in parts
     opening: bool = False  # what comes after that part is not drawn yet: it waits for the browser to ask
@@ -239,6 +240,7 @@ def open_page(name: str, controls: Sequence[Control | str], *, in_parts: bool = 
     real = [control for control in controls if isinstance(control, Control)]
     acted, memory.acted = memory.acted or bool(memory.changed or memory.slid), False
     memory.declared, memory.controls, memory.homes, memory.parts, memory.due = controls, real, {}, {}, []
+    memory.placed = {}
     memory.leader = memory.part = ""
     memory.end, memory.runs = _LAST, memory.runs + 1
     if memory.returned:  # what a widget says may be older than the link that the browser binds it to
@@ -343,6 +345,7 @@ def _draw_part(key: str, draw: Callable[[Settings], bool], unmoved: Collection[s
     if memory.acted or memory.changed:  # a click in this part that is about the whole page
         st.rerun()
     memory.part, memory.unmoved, settings = key, unmoved, settings_now()
+    memory.placed = {name: part for name, part in memory.placed.items() if part != key}
     waits = memory.opening and memory.leader
     moving = {name: value for name, value in settings.values.items() if name not in unmoved}
     memory.parts[key] = Part() if waits else Part(moving, draw(settings))
@@ -354,8 +357,25 @@ def _draw_part(key: str, draw: Callable[[Settings], bool], unmoved: Collection[s
 
 def _draw_last(draw: Callable[[], None]) -> None:
     draw()
-    _memory().opening = False
+    memory = _memory()
+    if not memory.opening:
+        _keep_in_link()
+    memory.opening = False
     _end(_LAST)
+
+
+def _keep_in_link() -> None:
+    """Draw, where they are not seen, the controls of the link that have no place in what is shown of the page.
+
+    What is not drawn Streamlit takes out of the link.
+    """
+    memory = _memory()
+    placed = {*memory.placed, *_unbound(memory.controls)}
+    kept = [each for each in memory.controls if each.in_page and each.name in memory.link and each.name not in placed]
+    if kept:
+        with st.container(key="out_of_sight"):
+            for control in kept:
+                _draw(control, settings_now())
 
 
 def _end(key: str) -> None:
@@ -525,9 +545,12 @@ def _wire(part: str) -> str:
 
 
 def _late(memory: Memory, settings: Settings) -> list[str]:
-    """The parts that show something else than these settings."""
+    """The parts that show something else than these settings; the last one, which takes up what the others have
+    drawn, as long as one of them does."""
     following = {key: part.values for key, part in memory.parts.items() if part and part.follows}
-    return [key for key, drawn in following.items() if drawn is None or settings.values | drawn != settings.values]
+    late = [key for key, drawn in following.items() if drawn is None or settings.values | drawn != settings.values]
+    last = list(memory.parts)[-1:]
+    return late + [key for key in last if late and key in following and key not in late]
 
 
 def _slide(part: str = "") -> live_slider.Report | None:
@@ -572,7 +595,10 @@ def _follow(part: str) -> None:
         memory.acted = True
         st.rerun()
     memory.looks = looks
-    memory.due = [key for key in _late(memory, settings) if report and key in report.seen]
+    late = _late(memory, settings)
+    memory.due = [key for key in late if report and key in report.seen]
+    if late and late[-1] in memory.due and late[-1] == list(memory.parts)[-1]:
+        memory.due = late  # it shows what all the others have drawn
     beside = [memory.homes[name] for name in changed if memory.homes[name] not in memory.parts]
     if {*memory.due, *beside} <= {part}:
         memory.end = part  # that is all: it is drawn at once, without a second start
@@ -620,6 +646,8 @@ def _draw_widget(control: Control, settings: Settings) -> None:
 
 
 def _draw_in_page(name: str, controls: Sequence[Control], settings: Settings) -> None:
+    memory = _memory()
+    memory.placed[name] = memory.part
     _draw(next(control for control in controls if control.name == name), settings)
     _follow_history(controls)
 

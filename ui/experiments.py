@@ -101,7 +101,7 @@ EXPERIMENTS = {
         Experiment(
             "Distance costs",
             {"scheme": "alibi", "alibi_head": 1},
-            "Move *Head, of 8* from 1 to 8: which head looks furthest, and which of them least far?",
+            "Move *Head, of 8* from 1 to 8: which head looks furthest, and which least far?",
         ),
     ),
     "multi_head_attention": (

@@ -96,8 +96,10 @@ def mean_finding(mean: MeanMap, labels: Sequence[str]) -> str:
             f"In {labels[furthest]}, {_to_be_moved(mean.distances[furthest])}."
         )
     whose = f"The nearest is {labels[nearest]}, and even there"
-    if mean.distances[furthest] - mean.distances[nearest] < _NOTHING:
-        whose = f"{'Both' if len(labels) == 2 else 'All'} heads are equally far from it: in each"
+    if len(labels) == 2:
+        whose = "It lies halfway between the two: in each"
+    elif mean.distances[furthest] - mean.distances[nearest] < _NOTHING:
+        whose = "All heads are equally far from it: in each"
     return f"No head has this map. {whose}, {_to_be_moved(mean.distances[nearest])}."
 
 

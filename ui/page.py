@@ -43,7 +43,7 @@ _STYLE = """<style>
     [data-testid="stElementContainer"]:has([data-testid="stDataFrame"]) { margin-top: 2rem; }
 }
 [data-testid="stMainBlockContainer"] { max-width: 1180px; }
-[data-testid="stLayoutWrapper"]:has(> .st-key-page_keys), [class*="st-key-wire"],
+[data-testid="stLayoutWrapper"]:has(> :is(.st-key-page_keys, .st-key-out_of_sight)), [class*="st-key-wire"],
 [data-testid="stLayoutWrapper"]:has(> [data-testid="stVerticalBlock"] > [class*="st-key-wire"]:only-child) {
     display: none;
 }
@@ -333,7 +333,9 @@ def findings(*sentences: str) -> DeltaGenerator:
 
 def random_weights(*, again: bool = False) -> None:
     """Said beside every picture whose weights were drawn, not learned; `again`: in short, where it was said before."""
-    whole = "Random weights: who looks at whom means nothing yet. Look at how the numbers come about."
+    whole = (
+        "Random weights in W_Q, W_K and W_V: who looks at whom means nothing yet. Look at how the numbers come about."
+    )
     st.caption("Random weights." if again else whole)
 
 
@@ -361,9 +363,9 @@ def _height(rows: int) -> Literal["content", "auto"]:
     return "content" if rows <= _ROWS_SHOWN else "auto"
 
 
-def expander(label: str, key: str) -> Any:
+def expander(label: str, key: str, *, expanded: bool = False) -> Any:
     """An expander that is empty until it is opened: while it is closed, nothing is computed for it."""
-    box = st.expander(label, key=key, on_change="rerun")
+    box = st.expander(label, expanded, key=key, on_change="rerun")
     _this_part().opened |= bool(box.open)
     return box
 
@@ -503,8 +505,16 @@ def _way_on() -> tuple[int, str, str]:
                 args=stops[to % len(stops)],
             )
         st.button("Whole page", icon=":material/close_fullscreen:", shortcut="P", on_click=controls.present, args=(0,))
-        st.text(f"{here + 1} of {len(stops)}")
+        st.text(_where(sections, stops[here]))
     return stops[here]
+
+
+def _where(sections: Sequence[Stages | None], stop: tuple[int, str, str]) -> str:
+    """At which section a presentation stands, as links count them, and at which of its stages."""
+    number, control, stage = stop
+    stages = sections[number - 1]
+    told = f"Section {number} of {len(sections)}"
+    return f"{told}, stage {stages.names.index(stage) + 1} of {len(stages.names)}" if control and stages else told
 
 
 def _present(section: int, control: str, stage: str) -> None:

@@ -192,8 +192,18 @@ CONTROLS: dict[str, list[Control | str]] = {
         "Block",
         controls.heads(default=1),
         controls.slider("d_ff", "Feed-forward width d_ff", 4, 256, step=4, default=16),
-        controls.switch("residual", "Residual connections", default=True),
-        controls.switch("norm", "LayerNorm", default=True),
+        controls.switch(
+            "residual",
+            "Residual connections",
+            default=True,
+            help="Each sublayer's input is added to its output: what went in is carried past it.",
+        ),
+        controls.switch(
+            "norm",
+            "LayerNorm",
+            default=True,
+            help="Brings each token's numbers to mean 0 and spread 1, token by token.",
+        ),
         controls.option(
             "order",
             "Order",
@@ -201,7 +211,14 @@ CONTROLS: dict[str, list[Control | str]] = {
             default="post-norm",
             help="Where LayerNorm stands. Without it, only the comparisons below depend on this.",
         ),
-        controls.option("activation", "Activation", ["ReLU", "GELU"], default="ReLU"),
+        controls.option(
+            "activation",
+            "Activation",
+            ["ReLU", "GELU"],
+            default="ReLU",
+            help="What the feed-forward sublayer does to each number between its two matrices. ReLU: 0 in place of "
+            "what is negative. GELU: nearly so, with a soft edge.",
+        ),
         controls.switch("output_projection", "Output projection W_O", default=False),
         controls.switch("causal", "Causal mask: nobody looks ahead", default=False),
         controls.slider("blocks", "Stacked blocks", 1, 24, step=1, default=1),

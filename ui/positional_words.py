@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from core.positional import ByOffset, Recovered, Shuffle, rises_again
-from ui.words import decimals, largest_at, number, token
+from ui.words import decimals, largest_at, number, ties, token
 
 Array = np.ndarray
 
@@ -22,7 +22,7 @@ EXPLAINED = {
     "none": "Nothing tells attention where a token stands: zero is added to every embedding. "
     "So there are no waves and no distances to draw.",
     "sinusoidal": "Each column is the pattern of one position, made of sines and cosines. "
-    "It is added to the embedding of the token that stands there.",
+    "It is added to the embedding of the token that stands there: the row of numbers that stands for the token.",
     "table": "Each column is the pattern of one position, added to the embedding of the token that stands there. "
     "A model would learn these numbers. Here they are random, as before training.",
     "rope": "RoPE adds nothing to the embedding. It turns each pair of dimensions of the queries and keys, further "
@@ -197,15 +197,13 @@ def kept_lengths(before: Array, after: Array) -> list[str]:
 
 def slopes(values: Array) -> str:
     """The slopes of ALiBi's heads, (heads,), steepest first."""
-    return (
-        f"From head to head the slope is halved: from {values[0]:g} to {values[-1]:g}, which is 1/{1 / values[-1]:.0f}."
-    )
+    return f"From head to head the slope is halved: from 1/{1 / values[0]:.0f} to 1/{1 / values[-1]:.0f}."
 
 
 def drawn_heads(head: int) -> str:
     """Which of ALiBi's eight heads have a line, and whether the chosen one is a line more."""
     ends = "Drawn are head 1, the steepest, and head 8, the gentlest"
-    return f"{ends}; head {head} is one of them." if head in (1, 8) else f"{ends}, and between them head {head}."
+    return f"{ends}." if head in (1, 8) else f"{ends}, and between them head {head}."
 
 
 def same_words(count: int) -> str:
@@ -215,14 +213,19 @@ def same_words(count: int) -> str:
     return "The new order has the same word at every place, so nothing can change. Take another order or other words."
 
 
-def moved(result: Shuffle, names: Sequence[str], *, mirrored_alibi: bool) -> str:
-    """Whether the outputs moved with their tokens. names: of the tokens in the new order."""
+def moved(result: Shuffle, names: Sequence[str], order: Array, *, mirrored_alibi: bool) -> str:
+    """Whether the outputs moved with their tokens.
+
+    names: of the tokens in the new order. order: (n,) the old place of each.
+    """
     largest = float(result.differences.max())
     if largest >= ROUNDING:
+        place = int(result.differences.argmax())
+        stayed = bool(order[place] == place) and len(ties(result.differences)) == 1
         return (
             "The outputs changed with the order. "
             f"The largest change, {number(largest)}, is at {largest_at(result.differences, names)}."
-        )
+        ) + " It stands where it stood, but those around it do not." * stayed
     text = f"Each token has the same output in both orders. Largest difference: {number(largest)}{_rounding(largest)}."
     if mirrored_alibi:
         text += (

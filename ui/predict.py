@@ -155,7 +155,7 @@ def offer(questions: Callable[[], Sequence[Question]]) -> None:
     with st.container(key="predict_section"):
         if not page.section("Predict, then see"):
             return
-        box = page.expander("Three questions on these settings", key="predict")
+        box = page.expander("Three questions on these settings", key="predict", expanded=page.presenting())
     if not box.open:
         return
     with box:

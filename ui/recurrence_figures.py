@@ -136,7 +136,7 @@ def times(timings: Sequence[Timing]) -> figures.Figure:
     largest = max(max(timing.rnn_range[1], timing.attention_range[1]) for timing in timings)
     smallest = min(min(timing.rnn_range[0], timing.attention_range[0]) for timing in timings)
     layout = figure.spec["layout"]
-    layout["xaxis"] |= dict(tickvals=lengths.tolist(), ticktext=[str(length) for length in lengths])
+    layout["xaxis"] |= dict(tickvals=lengths.tolist(), ticktext=[f"{length:,}" for length in lengths])
     layout["yaxis"] |= _decades([1e3 * smallest, 1e3 * largest])
     return figure
 

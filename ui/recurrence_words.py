@@ -117,8 +117,9 @@ def _first_reaches(reach: Array, names: Sequence[str]) -> str:
         )
     share = reach[0] / reach[-1]
     return (
-        f"RNN: token {token(names[0])} reaches the last state with {number(share)} times what the last token does, "
-        f"over {_many(n - 1, 'step')}. Each step multiplies it by {number(share ** (1 / (n - 1)))} on average."
+        f"RNN: token {token(names[0])} reaches the last state with a norm of {number(reach[0])}. That is "
+        f"{number(share)} times what the last token does, over {_many(n - 1, 'step')}. Each step multiplies it by "
+        f"{number(share ** (1 / (n - 1)))} on average."
     )
 
 

@@ -10,7 +10,7 @@ from core.tasks import TASKS, Batch, Task
 from core.trained import Trace
 from core.training import EXAMPLES, Reading, Settings, examples, most_frequent, shapes
 from ui.training_runs import Run, Snapshot
-from ui.words import number
+from ui.words import three_digits
 
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -194,6 +194,12 @@ def heads_finding(readings: Sequence[Reading], settings: Settings) -> str:
     clear = [reading for reading in readings if reading.on[top(reading)] > CLEAR]
     if len(readings) > 4:
         return _many_heads(readings, clear, settings)
+    if not clear and len(readings) > 1:
+        best = max(readings, key=lambda reading: reading.on[top(reading)])
+        return (
+            "No head settles on one of the places looked for. The most is what "
+            f"{head_name(best, settings)} puts on {PLACES[top(best)]}, {best.on[top(best)]:.2f} of its weight."
+        )
     said = []
     for reading in readings:
         name, place = head_name(reading, settings), top(reading)
@@ -265,6 +271,13 @@ def one_head(settings: Settings) -> list[str]:
     ]
 
 
+def too_few_layers(settings: Settings) -> str:
+    """That a model has fewer layers than its task takes, to follow what the task is; else nothing."""
+    if settings.layers >= TASKS[settings.task].layers:
+        return ""
+    return f" The model here has {counted(settings.layers, 'layer')}."
+
+
 def state_finding(run: Run) -> str:
     """How far a run has come, in one sentence."""
     settings, step = run.settings, run.step
@@ -272,7 +285,7 @@ def state_finding(run: Run) -> str:
         return run.failure
     if run.finished:
         return (
-            f"Trained: {settings.steps:,} steps. One training serves everybody here: "
+            f"Trained: {settings.steps:,} steps. One training serves all who choose these settings: "
             "to watch it learn, press Reset and then Train."
         )
     if step:
@@ -288,8 +301,8 @@ def loss_finding(runs: Mapping[str, Run]) -> str:
     said = []
     for name, run in runs.items():
         whose = f"{name}: loss" if len(runs) > 1 else "Loss"
-        now = f", {number(run.losses[-1])} after {run.step:,} steps" if run.step else ""
-        said.append(f"{whose} {number(run.losses[0])} before the first step{now}.")
+        now = f", {three_digits(run.losses[-1])} after {run.step:,} steps" if run.step else ""
+        said.append(f"{whose} {three_digits(run.losses[0])} before the first step{now}.")
     said = [capital(line) for line in said]
     return "\n".join([*said, f"Giving each of the {letters} letters the same chance has a loss of {log(letters):.2f}."])
 

@@ -92,7 +92,7 @@ def _another_gain(settings: Settings, x: Array) -> Question:
     return Choice(
         name="gain",
         asks=f"The gain of the recurrent weights is changed from {gain:g} to {other:g}. How much does the RNN's last "
-        f"state then still answer to {which} (its reach)?",
+        f"state then still answer to {which} (its reach, a norm)?",
         solve=solve,
         options=CHANGES,
         shows={"gain": other},
