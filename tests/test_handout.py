@@ -197,6 +197,30 @@ def test_every_section_of_every_page_can_be_presented_alone(page: str) -> None:
     assert drawn >= figures
 
 
+@pytest.mark.parametrize(
+    ("page", "link"),
+    [
+        ("positional_encoding", {"scheme": "rope", "permutation": "shuffled", "causal": "true", "pair": "2"}),
+        ("multi_head_attention", {"head": "2", "off": "1"}),
+        ("transformer_block", {"blocks": "2", "block": "2", "layer_norm": "second", "compare": "true"}),
+    ],
+)
+def test_what_a_section_sets_stays_in_the_link_while_another_is_presented(page: str, link: dict[str, str]) -> None:
+    at = open_page(page, present="1", **link)
+    while not next(button for button in at.button if button.label == "Next").disabled:
+        press(at, "Next")
+        assert {name: at.query_params.get(name) for name in link} == link
+    press(at, "Whole page")
+    assert at.query_params == link
+
+
+def test_a_control_that_has_no_place_for_now_stays_in_the_link() -> None:
+    at = open_page("positional_encoding", seq_len="6", causal="true")
+    at.text_input(key="sentence").set_value("hello").run()
+    assert "One token has only one order." in texts(at)
+    assert at.query_params["causal"] == "true"
+
+
 def test_a_section_that_is_not_there_is_the_last_one() -> None:
     at = open_page("recurrence", present="70", questions="0")
     assert headings(at) == ["What to notice"]

@@ -74,7 +74,7 @@ def test_what_follows_a_slider_is_what_the_whole_page_shows(name: str, server: s
         "/self_attention?stage=all",
         "/self_attention?cross=true&stage=projections&padding=2",
         "/positional_encoding",
-        "/positional_encoding?scheme=table&permutation=random",
+        "/positional_encoding?scheme=table&permutation=shuffled",
         "/positional_encoding?scheme=rope&d_model=9",
         "/positional_encoding?scheme=alibi&causal=true",
         "/positional_encoding?scheme=none&sentence=the dog bites the man",

@@ -1,12 +1,19 @@
 """Settings of the whole server process."""
 
+import asyncio
 import os
+import shutil
 import subprocess
 import sys
+from contextlib import AsyncExitStack
+from pathlib import Path
 
 import pytest
 
+from benchmarks.clients import Visitor, visit
+from tests.browser.harness import running_server
 from tests.conftest import ROOT
+from tests.test_together import run
 
 FIRST_VISITOR = """
 from ui import navigation, server
@@ -65,3 +72,70 @@ print(told() == before, told() == before)
 def test_a_browser_is_told_the_same_of_the_theme_in_every_run() -> None:
     run = subprocess.run([sys.executable, "-c", TOLD], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
     assert run.stdout.split() == ["True", "True"]
+
+
+IN_TURN = """
+import sys, threading
+from time import sleep
+import streamlit as st
+sys.path.insert(0, {root!r})
+from ui import server
+server.prepare()
+
+@st.cache_resource
+def on():
+    return dict(now=0, most=0, lock=threading.Lock())
+
+def take(change):
+    with on()["lock"]:
+        on()["now"] += change
+        on()["most"] = max(on()["most"], on()["now"])
+
+if st.button("work", key="work") or st.button("think", key="think"):
+    take(1)
+    sleep(0.05 if st.session_state["work"] else 1.5)
+    take(-1)
+st.text(f"{{on()['most']}} at once")
+st.session_state["clicks"] = st.session_state.get("clicks", 0) + st.button("count", key="count")
+st.text(f"{{st.session_state['clicks']}} clicks")
+"""
+
+
+@pytest.mark.parametrize(("key", "least", "most"), [("work", 1, 2), ("think", 6, 6)])
+def test_short_runs_take_turns_and_a_long_one_holds_up_nobody(key: str, least: int, most: int, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(IN_TURN.format(root=str(ROOT)))
+    shutil.copytree(ROOT / ".streamlit", tmp_path / ".streamlit")
+
+    async def press(visitor: Visitor) -> None:
+        begun = await visitor.press(key)
+        await visitor.until(lambda: visitor.runs > begun and visitor.idle)
+
+    async def class_of_six(base: str) -> None:
+        async with AsyncExitStack() as stack:
+            visitors = [await stack.enter_async_context(visit(base, "/")) for _ in range(6)]
+            await asyncio.gather(*map(press, visitors))
+            await visitors[0].rerun()
+            assert least <= int(visitors[0].texts()[0].split()[0]) <= most
+            assert [visitor.exceptions for visitor in visitors] == [[]] * 6
+
+    with running_server(tmp_path / "log.txt", folder=tmp_path) as base:
+        run(class_of_six(base))
+
+
+def test_two_clicks_while_others_are_served_are_both_heard(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(IN_TURN.format(root=str(ROOT)))
+    shutil.copytree(ROOT / ".streamlit", tmp_path / ".streamlit")
+
+    async def click(base: str) -> None:
+        async with AsyncExitStack() as stack:
+            visitors = [await stack.enter_async_context(visit(base, "/")) for _ in range(4)]
+            for visitor in visitors[1:]:
+                await visitor.press("think")
+            begun = await visitors[0].press("count")
+            await visitors[0].press("work")
+            await visitors[0].until(lambda: visitors[0].runs > begun and visitors[0].idle)
+            await visitors[0].rerun()
+            assert visitors[0].texts()[1] == "1 clicks"
+
+    with running_server(tmp_path / "log.txt", folder=tmp_path) as base:
+        run(click(base))

@@ -6,6 +6,7 @@ import gc
 import os
 import socket
 import stat
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
@@ -15,10 +16,13 @@ import numpy  # noqa: F401  only a library that is there can be told to keep to 
 import streamlit as st
 from streamlit.proto.NewSession_pb2 import Config, CustomThemeConfig
 from streamlit.runtime import Runtime, app_session
+from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
 from threadpoolctl import threadpool_limits
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # glibc's malloc.h
 _TOGETHER = 0.004  # seconds
+_AT_ONCE = 2  # runs: while one computes in numpy, another gets on
+_LONG = 0.2  # seconds: far more than a drawing takes
 
 
 @st.cache_resource(show_spinner=False)  # holds nothing: it only remembers that it was done
@@ -34,6 +38,7 @@ def prepare() -> None:
     _send_at_once()
     _send_together()
     _tell_options_once()
+    _serve_in_turn()
     threadpool_limits(1, user_api="blas")
     with suppress(AttributeError, OSError, TypeError):  # other systems have another malloc
         mallopt = ctypes.CDLL(None).mallopt
@@ -74,6 +79,49 @@ def _send_together() -> None:
                 inside.eventloop.call_later(_TOGETHER, tell_now)
 
         inside.need_send_data.set = tell_later  # type: ignore[method-assign]
+
+
+def _serve_in_turn() -> None:
+    """Let runs begin in the order in which they were asked for, while few are on.
+
+    Streamlit begins with each at once, in a thread of its own. With a hundred people that is a dozen threads that take
+    the interpreter from each other: all are late, and some by much. One that goes on for long, as a training does, is
+    not counted any more, and holds up nobody. Whoever asks again while his run waits adds to it: with Streamlit's
+    `fastReruns` the new run would take the place of the old one, and a click could be lost.
+    """
+    with suppress(AttributeError, RuntimeError):  # an internal: where it is not there, they begin at once
+        loop: Any = Runtime.instance()._get_async_objs().eventloop
+        begin, run = ScriptRunner.start, ScriptRunner._run_script_thread
+        waiting: deque[ScriptRunner] = deque()
+        running: set[ScriptRunner] = set()
+
+        def ask(runner: ScriptRunner) -> None:
+            waiting.append(runner)
+            go_on()
+
+        def go_on() -> None:
+            while waiting and len(running) < _AT_ONCE:
+                runner = waiting.popleft()
+                running.add(runner)
+                begin(runner)
+                loop.call_later(_LONG, leave, runner)
+
+        def leave(runner: ScriptRunner) -> None:
+            if runner in running:
+                running.remove(runner)
+                go_on()
+
+        def run_and_leave(runner: ScriptRunner) -> None:
+            try:
+                run(runner)
+            finally:
+                with suppress(RuntimeError):  # the server stops
+                    loop.call_soon_threadsafe(leave, runner)
+
+        if not isinstance(loop, asyncio.AbstractEventLoop):  # tests of pages run without a server
+            return
+        ScriptRunner.start = ask  # type: ignore[assignment, method-assign]
+        ScriptRunner._run_script_thread = run_and_leave  # type: ignore[assignment, method-assign]
 
 
 def _tell_options_once() -> None:

@@ -74,6 +74,23 @@ def test_a_picture_has_twice_the_screens_resolution(opened: Visit) -> None:
     assert download.value.suggested_filename.endswith("_seed-3.png")
 
 
+def test_the_numbers_of_a_figure_follow_a_slider_with_the_figure(profile: BrowserContext, server: str) -> None:
+    """With the figure off the screen: the expander alone is seen when the slider rests."""
+    with quiet_tab(profile, server, "/self_attention") as visit:
+        visit.page.get_by_text("The numbers", exact=True).click()
+        told = visit.page.get_by_test_id("stExpander").get_by_text("The largest weight: ")
+        told.first.scroll_into_view_if_needed()
+        visit.settle()
+        before = told.first.inner_text()
+        slider(visit, "Size of the random weights").press("End")
+        visit.page.wait_for_timeout(500)
+        visit.settle()
+        figure = visit.page.get_by_test_id("stMain").get_by_text("The largest weight: ").first.inner_text()
+        largest = figure.splitlines()[0]
+        expect(told.first).to_contain_text(largest)
+        assert largest not in before
+
+
 def test_a_figure_opens_without_a_network(opened: Visit, browser: Browser, tmp_path: Path) -> None:
     page = tmp_path / "figure.html"
     page.write_bytes(content(saved(opened, "Figure (.html)")))
