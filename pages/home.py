@@ -82,7 +82,7 @@ with picture:
             note("↓")
             part("transformer_block", "Add & norm")
         note("↓")
-        note("the next block, and after the last one the answer")
+        note("more blocks, then the answer")
 with goals:
     st.header("What you will learn")
     for number, (name, goal) in enumerate(GOALS, start=1):

@@ -77,7 +77,7 @@ def _attention(pen: "_Pen", entered: str, settings: block.Settings, branch: bool
     pen.fan_out(("queries", "keys", "values"))
     heads = f"{settings.heads} head{'s' * (settings.heads > 1)}"
     kind = "Causal attention" if settings.causal else "Attention"
-    pen.box([f"{kind}, {heads}", f"weights {pen.shape('weights')}"], _ATTENTION)
+    pen.box([f"{kind}, {heads}", f"attention weights {pen.shape('weights')}"], _ATTENTION)
     leaving = "concatenated heads" if settings.heads > 1 else "mixed values"
     if settings.output_projection:
         pen.edge(leaving)

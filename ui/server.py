@@ -103,8 +103,8 @@ def _serve_in_turn() -> None:
             while waiting and len(running) < _AT_ONCE:
                 runner = waiting.popleft()
                 running.add(runner)
-                begin(runner)
                 loop.call_later(_LONG, leave, runner)
+                begin(runner)
 
         def leave(runner: ScriptRunner) -> None:
             if runner in running:
