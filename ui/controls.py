@@ -545,12 +545,14 @@ def _wire(part: str) -> str:
 
 
 def _late(memory: Memory, settings: Settings) -> list[str]:
-    """The parts that show something else than these settings; the last one, which takes up what the others have
-    drawn, as long as one of them does."""
+    """The parts that show something else than these settings.
+
+    The last one takes up what the others have drawn, and is late as long as one of them is.
+    """
     following = {key: part.values for key, part in memory.parts.items() if part and part.follows}
     late = [key for key, drawn in following.items() if drawn is None or settings.values | drawn != settings.values]
-    last = list(memory.parts)[-1:]
-    return late + [key for key in last if late and key in following and key not in late]
+    waiting = [key for key in list(memory.parts)[-1:] if late and key in following and key not in late]
+    return late + waiting
 
 
 def _slide(part: str = "") -> live_slider.Report | None:
@@ -597,8 +599,8 @@ def _follow(part: str) -> None:
     memory.looks = looks
     late = _late(memory, settings)
     memory.due = [key for key in late if report and key in report.seen]
-    if late and late[-1] in memory.due and late[-1] == list(memory.parts)[-1]:
-        memory.due = late  # it shows what all the others have drawn
+    if memory.due[-1:] == list(memory.parts)[-1:]:
+        memory.due = late  # the last part shows what all the others have drawn
     beside = [memory.homes[name] for name in changed if memory.homes[name] not in memory.parts]
     if {*memory.due, *beside} <= {part}:
         memory.end = part  # that is all: it is drawn at once, without a second start

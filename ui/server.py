@@ -86,8 +86,8 @@ def _serve_in_turn() -> None:
 
     Streamlit begins with each at once, in a thread of its own. With a hundred people that is a dozen threads that take
     the interpreter from each other: all are late, and some by much. One that goes on for long, as a training does, is
-    not counted any more, and holds up nobody. Whoever asks again while his run waits adds to it: with Streamlit's
-    `fastReruns` the new run would take the place of the old one, and a click could be lost.
+    not counted any more, and holds up nobody. Whoever asks again while his run waits adds to it (twice the same button
+    is once): with Streamlit's `fastReruns` the new run would take the place of the old one, and a click could be lost.
     """
     with suppress(AttributeError, RuntimeError):  # an internal: where it is not there, they begin at once
         loop: Any = Runtime.instance()._get_async_objs().eventloop

@@ -47,15 +47,15 @@ def test_keys_present_a_page_section_by_section(open_page: OpenPage) -> None:
     visit.settle()
     assert charts(visit)["map"] != before
 
-    assert press_until(visit, "PageDown", "2 of") <= 2
+    assert press_until(visit, "PageDown", "Section 2 of 5") <= 2
     expect(page.get_by_role("heading", level=2)).to_have_text("One row, checked by hand")
     assert at_top(visit)
-    assert press_until(visit, "PageDown", "3 of") >= 2  # the section is longer than the screen
+    assert press_until(visit, "PageDown", "Section 3 of 5, stage 1 of 7") >= 2  # the section is longer than the screen
     expect(page.get_by_role("radio", name="inputs")).to_be_checked()
-    press_until(visit, "PageDown", "4 of")
+    press_until(visit, "PageDown", "Section 3 of 5, stage 2 of 7")
     expect(page.get_by_role("radio", name="projections")).to_be_checked()
     assert at_top(visit)
-    press_until(visit, "PageUp", "3 of")
+    press_until(visit, "PageUp", "Section 3 of 5, stage 1 of 7")
     expect(page.get_by_role("radio", name="inputs")).to_be_checked()
     page.get_by_role("slider", name="Sequence length").focus()
     page.keyboard.press("p")  # from a slider too
