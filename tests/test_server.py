@@ -74,6 +74,27 @@ def test_a_browser_is_told_the_same_of_the_theme_in_every_run() -> None:
     assert run.stdout.split() == ["True", "True"]
 
 
+CLEARED = """
+import streamlit as st
+from streamlit.runtime import app_session
+from ui import server
+before = app_session._populate_theme_msg
+server.prepare()
+once = app_session._populate_theme_msg
+st.cache_resource.clear()
+server.prepare()
+print(once is before, app_session._populate_theme_msg is once)
+"""
+
+
+def test_streamlit_is_changed_once_even_where_its_caches_are_cleared() -> None:
+    """Any browser may ask for that; what is wrapped again and again ends in a RecursionError."""
+    run = subprocess.run(
+        [sys.executable, "-c", CLEARED], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert run.stdout.split() == ["False", "True"]
+
+
 IN_TURN = """
 import sys, threading
 from time import sleep

@@ -36,15 +36,20 @@ def prepare() -> None:
     system page by page: with 256 KB a training took twice as long.
     """
     _send_at_once()
-    _send_together()
-    _tell_options_once()
-    _serve_in_turn()
+    _change_streamlit()
     threadpool_limits(1, user_api="blas")
     with suppress(AttributeError, OSError, TypeError):  # other systems have another malloc
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_M_ARENA_MAX, 2)
         mallopt(_M_MMAP_THRESHOLD, 4 * 2**20)
         mallopt(_M_TRIM_THRESHOLD, 8 * 2**20)
+
+
+@lru_cache(maxsize=1)  # holds nothing: any browser may have Streamlit's caches cleared, and this is not done twice
+def _change_streamlit() -> None:
+    _send_together()
+    _tell_options_once()
+    _serve_in_turn()
 
 
 @st.cache_resource(show_spinner=False, max_entries=16)  # nothing for each page: it only remembers that it was done
