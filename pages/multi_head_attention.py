@@ -300,12 +300,12 @@ def heads_off(settings: Settings, shown: Shown) -> None:
         "spread each head over all of them."
     )
     settings.draw("off")
-    ablation, tokens = shown.ablation, shown.tokens
-    effect = multi_head_words.off_finding(shown.off, shown.labels, ablation, tokens)
     answered = [shown.answered] if shown.read else []
     if not shown.off:
-        page.findings(effect, *answered)
+        page.findings("All heads are on, so nothing changes. Switch one off above.", *answered)
         return
+    ablation, tokens = shown.ablation, shown.tokens
+    effect = multi_head_words.off_finding(shown.off, shown.labels, ablation, tokens)
     change = figures.heatmap(
         ablation.change,
         x=dimension_names(shown),

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -122,34 +123,35 @@ st.text(f"{{st.session_state['clicks']}} clicks")
 """
 
 
-@pytest.mark.parametrize(("key", "least", "most"), [("work", 1, 2), ("think", 6, 6)])
-def test_short_runs_take_turns_and_a_long_one_holds_up_nobody(key: str, least: int, most: int, tmp_path: Path) -> None:
+@pytest.fixture
+def in_turn(tmp_path: Path) -> Iterator[str]:
     (tmp_path / "app.py").write_text(IN_TURN.format(root=str(ROOT)))
     shutil.copytree(ROOT / ".streamlit", tmp_path / ".streamlit")
+    with running_server(tmp_path / "log.txt", folder=tmp_path) as base:
+        yield base
 
+
+@pytest.mark.parametrize(("key", "least", "most"), [("work", 1, 2), ("think", 6, 6)])
+def test_short_runs_take_turns_and_a_long_one_holds_up_nobody(key: str, least: int, most: int, in_turn: str) -> None:
     async def press(visitor: Visitor) -> None:
         begun = await visitor.press(key)
         await visitor.until(lambda: visitor.runs > begun and visitor.idle)
 
-    async def class_of_six(base: str) -> None:
+    async def class_of_six() -> None:
         async with AsyncExitStack() as stack:
-            visitors = [await stack.enter_async_context(visit(base, "/")) for _ in range(6)]
+            visitors = [await stack.enter_async_context(visit(in_turn, "/")) for _ in range(6)]
             await asyncio.gather(*map(press, visitors))
             await visitors[0].rerun()
             assert least <= int(visitors[0].texts()[0].split()[0]) <= most
             assert [visitor.exceptions for visitor in visitors] == [[]] * 6
 
-    with running_server(tmp_path / "log.txt", folder=tmp_path) as base:
-        run(class_of_six(base))
+    run(class_of_six())
 
 
-def test_two_clicks_while_others_are_served_are_both_heard(tmp_path: Path) -> None:
-    (tmp_path / "app.py").write_text(IN_TURN.format(root=str(ROOT)))
-    shutil.copytree(ROOT / ".streamlit", tmp_path / ".streamlit")
-
-    async def click(base: str) -> None:
+def test_two_clicks_while_others_are_served_are_both_heard(in_turn: str) -> None:
+    async def click() -> None:
         async with AsyncExitStack() as stack:
-            visitors = [await stack.enter_async_context(visit(base, "/")) for _ in range(4)]
+            visitors = [await stack.enter_async_context(visit(in_turn, "/")) for _ in range(4)]
             for visitor in visitors[1:]:
                 await visitor.press("think")
             begun = await visitors[0].press("count")
@@ -158,5 +160,4 @@ def test_two_clicks_while_others_are_served_are_both_heard(tmp_path: Path) -> No
             await visitors[0].rerun()
             assert visitors[0].texts()[1] == "1 clicks"
 
-    with running_server(tmp_path / "log.txt", folder=tmp_path) as base:
-        run(click(base))
+    run(click())

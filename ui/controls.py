@@ -373,9 +373,10 @@ def _keep_in_link() -> None:
     placed = {*memory.placed, *_unbound(memory.controls)}
     kept = [each for each in memory.controls if each.in_page and each.name in memory.link and each.name not in placed]
     if kept:
+        settings = settings_now()
         with st.container(key="out_of_sight"):
             for control in kept:
-                _draw(control, settings_now())
+                _draw(control, settings)
 
 
 def _end(key: str) -> None:

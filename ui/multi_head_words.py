@@ -116,9 +116,7 @@ def heads_in_a_row(heads: int) -> str:
 
 
 def off_finding(off: Sequence[int], labels: Sequence[str], ablation: Ablation, tokens: Sequence[str]) -> str:
-    """How much the output changes without the heads in `off` (places from 0)."""
-    if not off:
-        return "All heads are on, so nothing changes. Switch one off above."
+    """How much the output changes without the heads in `off` (places from 0), at least one."""
     if len(off) == len(labels):
         return "All heads are off: nothing is left to project, and the output is 0 at every token."
     without = f"Without {_listed([labels[head] for head in off], len(labels))} the output changes"

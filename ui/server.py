@@ -96,6 +96,8 @@ def _serve_in_turn() -> None:
     """
     with suppress(AttributeError, RuntimeError):  # an internal: where it is not there, they begin at once
         loop: Any = Runtime.instance()._get_async_objs().eventloop
+        if not isinstance(loop, asyncio.AbstractEventLoop):  # tests of pages run without a server
+            return
         begin, run = ScriptRunner.start, ScriptRunner._run_script_thread
         waiting: deque[ScriptRunner] = deque()
         running: set[ScriptRunner] = set()
@@ -123,8 +125,6 @@ def _serve_in_turn() -> None:
                 with suppress(RuntimeError):  # the server stops
                     loop.call_soon_threadsafe(leave, runner)
 
-        if not isinstance(loop, asyncio.AbstractEventLoop):  # tests of pages run without a server
-            return
         ScriptRunner.start = ask  # type: ignore[assignment, method-assign]
         ScriptRunner._run_script_thread = run_and_leave  # type: ignore[assignment, method-assign]
 

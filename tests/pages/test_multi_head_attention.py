@@ -430,7 +430,7 @@ def test_all_heads_wait_for_nothing_that_is_said_below_them(monkeypatch: pytest.
         monkeypatch.setattr(multi_head, name, function)
     assert "all_heads" in specs(open_page(PAGE, present="1"))
     assert not any(function.called for function in below.values())
-    open_page(PAGE)
+    open_page(PAGE, off="1")
     assert {name: function.call_count for name, function in below.items()} == {
         "head_statistics": 2,  # of the heads, and of a uniform one
         "mean_of_heads": 1,
