@@ -5,11 +5,13 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 
 import pytest
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.proto.NewSession_pb2 import NewSession
 
 from benchmarks.clients import Visitor, visit
 from tests.browser.harness import running_server
@@ -54,37 +56,89 @@ def test_no_message_waits_for_the_one_before_it() -> None:
 
 
 TOLD = """
-from streamlit.proto.NewSession_pb2 import Config, CustomThemeConfig
-from streamlit.runtime import app_session
-def told():
-    messages = [CustomThemeConfig(), CustomThemeConfig(), Config()]
-    app_session._populate_theme_msg(messages[0])
-    app_session._populate_theme_msg(messages[1], "theme.dark")
-    app_session._populate_config_msg(messages[2])
-    return messages
-before = told()
+import sys
+import streamlit as st
+sys.path.insert(0, {root!r})
 from ui import server
-server.prepare()
-assert [each.primary_color for each in before[:2]] == ["", "#60A5FA"] and before[0].base_font_size == 17
-print(told() == before, told() == before)
+
+def first():
+    if st.button("prepare", key="prepare"):
+        server.prepare()
+
+def second():
+    st.text("second")
+
+st.navigation([st.Page(first, title="First"), st.Page(second, title="Second")]).run()
 """
 
 
-def test_a_browser_is_told_the_same_of_the_theme_in_every_run() -> None:
-    run = subprocess.run([sys.executable, "-c", TOLD], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
-    assert run.stdout.split() == ["True", "True"]
+@pytest.fixture
+def app(tmp_path: Path) -> Iterator[Callable[[str], str]]:
+    """What starts an app, given its script, and returns where it is."""
+    with ExitStack() as stack:
+
+        def start(script: str) -> str:
+            (tmp_path / "app.py").write_text(script.format(root=str(ROOT)))
+            shutil.copytree(ROOT / ".streamlit", tmp_path / ".streamlit")
+            return stack.enter_context(running_server(tmp_path / "log.txt", folder=tmp_path))
+
+        yield start
+
+
+def test_a_browser_is_told_the_same_of_the_app_in_every_run(app: Callable[[str], str]) -> None:
+    """As Streamlit tells it, before and after it is changed, on every page and of every session."""
+    base = app(TOLD)
+
+    async def look() -> None:
+        async with visit(base, "/") as visitor, visit(base, "/") as other:
+            told = [note_what_is_told(each) for each in (visitor, other)]
+            for path in ("/", "/second", "/"):
+                await visitor.open(path, look=False)
+                await visitor.rerun()
+            await other.rerun()
+            before = [list(each) for each in told]
+            for each in told:
+                each.clear()
+            begun = await visitor.press("prepare")
+            await visitor.until(lambda: visitor.runs > begun and visitor.idle)
+            told[0].clear()
+            for _ in range(2):
+                for path in ("/", "/second", "/"):
+                    await visitor.open(path, look=False)
+                    await visitor.rerun()
+                await other.rerun()
+            assert told == [2 * each for each in before]
+            assert before[0][0].custom_theme.dark.primary_color == "#60A5FA"
+            assert before[0][1] != before[0][3], "another page"
+            assert before[0][0] != before[1][0], "another session"
+
+    run(look())
+
+
+def note_what_is_told(visitor: Visitor) -> list[NewSession]:
+    """What the server tells of the app from now on, at the beginning of each run."""
+    told: list[NewSession] = []
+    take = visitor._take
+
+    def note(message: ForwardMsg) -> None:
+        if message.WhichOneof("type") == "new_session":
+            told.append(message.new_session)
+        take(message)
+
+    visitor._take = note  # type: ignore[method-assign]
+    return told
 
 
 CLEARED = """
 import streamlit as st
-from streamlit.runtime import app_session
+from streamlit.runtime.app_session import AppSession
 from ui import server
-before = app_session._populate_theme_msg
+before = AppSession._create_new_session_message
 server.prepare()
-once = app_session._populate_theme_msg
+once = AppSession._create_new_session_message
 st.cache_resource.clear()
 server.prepare()
-print(once is before, app_session._populate_theme_msg is once)
+print(once is before, AppSession._create_new_session_message is once)
 """
 
 
@@ -124,11 +178,8 @@ st.text(f"{{st.session_state['clicks']}} clicks")
 
 
 @pytest.fixture
-def in_turn(tmp_path: Path) -> Iterator[str]:
-    (tmp_path / "app.py").write_text(IN_TURN.format(root=str(ROOT)))
-    shutil.copytree(ROOT / ".streamlit", tmp_path / ".streamlit")
-    with running_server(tmp_path / "log.txt", folder=tmp_path) as base:
-        yield base
+def in_turn(app: Callable[[str], str]) -> str:
+    return app(IN_TURN)
 
 
 @pytest.mark.parametrize(("key", "least", "most"), [("work", 1, 2), ("think", 6, 6)])
@@ -161,3 +212,42 @@ def test_two_clicks_while_others_are_served_are_both_heard(in_turn: str) -> None
             assert visitors[0].texts()[1] == "1 clicks"
 
     run(click())
+
+
+TWO_PARTS = """
+import sys
+from time import sleep
+import streamlit as st
+from streamlit.runtime import Runtime
+sys.path.insert(0, {root!r})
+from ui import server
+server.prepare()
+
+def part(name):
+    count = st.session_state[f"{{name}} count"] = st.session_state.get(f"{{name}} count", -1) + 1
+    st.button(name, key=name)
+    if count and name == "a":  # the loop has other things to do while this run comes to its end
+        for _ in range(20):
+            Runtime.instance()._get_async_objs().eventloop.call_soon_threadsafe(sleep, 0.002)
+            sleep(0.001)
+    st.text(f"{{name}} {{count}}")
+
+for name in "ab":
+    st.fragment(lambda name=name: part(name), key=name)()
+"""
+
+
+def test_a_part_that_was_drawn_is_shown_although_the_next_is_asked_for(app: Callable[[str], str]) -> None:
+    base = app(TWO_PARTS)
+
+    async def press_both() -> None:
+        async with visit(base, "/") as visitor:
+            for count in range(1, 41):
+                await visitor.press("a")
+                await asyncio.sleep(count / 1000)
+                begun = await visitor.press("b")
+                await visitor.until(lambda: visitor.runs > begun and visitor.idle)  # noqa: B023
+                await asyncio.sleep(0.1)
+                assert visitor.texts() == [f"a {count}", f"b {count}"]
+
+    run(press_both())

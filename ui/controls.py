@@ -19,7 +19,7 @@ import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import streamlit as st
@@ -86,7 +86,7 @@ def heads(*, default: int = 1, most: int | None = None, **more: Any) -> Control:
         "heads",
         "Attention heads",
         default,
-        options=lambda s: [n for n in range(1, min(s.d_model, most or s.d_model) + 1) if s.d_model % n == 0],
+        options=lambda s: [n for n in _divisors(s.d_model) if n <= (most or n)],
         complaint=lambda n, s: f"{plain(n)} heads do not divide d_model {s.d_model}",
         **more,
     )
@@ -750,6 +750,11 @@ def _unbound(controls: Iterable[Control]) -> list[str]:
     """The names of the controls that Streamlit does not keep in the link by itself."""
     live = live_slider.can_be_drawn()
     return [control.name for control in controls if isinstance(control, Dependent) or (control.slides and live)]
+
+
+@lru_cache(maxsize=128)  # a few whole numbers for each width of the model
+def _divisors(number: int) -> tuple[int, ...]:
+    return tuple(n for n in range(1, number + 1) if number % n == 0)
 
 
 def _options(control: Dependent, settings: Settings) -> list[int]:

@@ -9,17 +9,18 @@ import stat
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy  # noqa: F401  only a library that is there can be told to keep to one thread
 import streamlit as st
-from streamlit.proto.NewSession_pb2 import Config, CustomThemeConfig
 from streamlit.runtime import Runtime, app_session
+from streamlit.runtime.app_session import AppSession
 from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
 from threadpoolctl import threadpool_limits
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # glibc's malloc.h
+_GARBAGE = 20_000, 20, 20  # a run makes thousands of objects, nearly all of which go without a search: not 700, 10, 10
 _TOGETHER = 0.004  # seconds
 _AT_ONCE = 2  # runs: while one computes in numpy, another gets on
 _LONG = 0.2  # seconds: far more than a drawing takes
@@ -38,6 +39,7 @@ def prepare() -> None:
     _send_at_once()
     _change_streamlit()
     threadpool_limits(1, user_api="blas")
+    gc.set_threshold(*_GARBAGE)
     with suppress(AttributeError, OSError, TypeError):  # other systems have another malloc
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_M_ARENA_MAX, 2)
@@ -48,7 +50,8 @@ def prepare() -> None:
 @lru_cache(maxsize=1)  # holds nothing: any browser may have Streamlit's caches cleared, and this is not done twice
 def _change_streamlit() -> None:
     _send_together()
-    _tell_options_once()
+    _tell_of_the_app_once()
+    _hear_a_run_to_its_end()
     _serve_in_turn()
 
 
@@ -129,27 +132,63 @@ def _serve_in_turn() -> None:
         ScriptRunner._run_script_thread = run_and_leave  # type: ignore[assignment, method-assign]
 
 
-def _tell_options_once() -> None:
-    """Keep what each run tells the browser of the configuration: the theme, and how the app is shown.
+def _hear_a_run_to_its_end() -> None:
+    """Let nothing be lost of a run that has ended when the next request comes.
+
+    What a run says waits its turn on the server's loop, and once there is another run, Streamlit takes it for outdated.
+    But the next run may be of another part of the page, and what was said of the first is still to be shown.
+    """
+    with suppress(AttributeError):  # an internal: where it is not there, it stays as it is
+        call_soon, begin = AppSession._call_soon_on_event_loop, AppSession._create_scriptrunner
+
+        def note(session: Any, said: Callable[[], None]) -> None:
+            waiting = session.__dict__.setdefault("_said", deque())
+            waiting.append(said)
+            if len(waiting) == 1:  # whatever is not the first is heard with what is before it
+                call_soon(session, partial(hear, session))
+
+        def hear(session: Any) -> None:
+            said = session.__dict__.get("_said")
+            try:
+                while said:
+                    said.popleft()()
+            finally:
+                if said:  # one of them has failed
+                    call_soon(session, partial(hear, session))
+
+        def begin_then(session: Any, asked: Any) -> None:
+            try:
+                asyncio.get_running_loop()
+            except RuntimeError:
+                pass  # another thread than the loop's: somebody has changed a file of the app
+            else:
+                hear(session)
+            begin(session, asked)
+
+        AppSession._call_soon_on_event_loop = note  # type: ignore[assignment, method-assign]
+        AppSession._create_scriptrunner = begin_then  # type: ignore[assignment, method-assign]
+
+
+def _tell_of_the_app_once() -> None:
+    """Keep, for each session, what each run tells the browser of the app: its theme, configuration and pages.
 
     Streamlit makes it anew from all of its 300 options, which took a fifth of the time of a run in which little is
     drawn. (So whoever changes the theme starts the server anew.)
     """
-    for name, kind in (("_populate_theme_msg", CustomThemeConfig), ("_populate_config_msg", Config)):
-        with suppress(AttributeError):  # an internal: where it is not there, they are made each time
-            setattr(app_session, name, _written_once(getattr(app_session, name), kind))
+    with suppress(AttributeError):  # an internal: where it is not there, it is made each time
+        make, name_run = AppSession._create_new_session_message, app_session._set_run_identity
 
+        def copy(session: Any, page: str, run: Any, pages: Any = None) -> Any:
+            before, kept = getattr(session, "_kept_message", (None, None))
+            shows = page, *(pages or session.get_pages())
+            if kept is None or before != shows:
+                kept = make(session, page, run, pages)
+                session._kept_message = shows, kept
+            message = type(kept)(new_session=kept.new_session)
+            name_run(message, run)
+            return message
 
-def _written_once(write: Callable[..., None], kind: Callable[[], Any]) -> Callable[..., None]:
-    """What writes into a message of some kind, as something that copies what it wrote the first time."""
-
-    @lru_cache(maxsize=16)  # a few hundred bytes for each of six sections of the theme
-    def written(*section: str) -> Any:
-        message = kind()
-        write(message, *section)
-        return message
-
-    return lambda message, *section: message.CopyFrom(written(*section))
+        AppSession._create_new_session_message = copy  # type: ignore[assignment, method-assign]
 
 
 def _send_at_once() -> None:
