@@ -606,7 +606,9 @@ def _follow(part: str) -> None:
     if {*memory.due, *beside} <= {part}:
         memory.end = part  # that is all: it is drawn at once, without a second start
     else:
-        st.rerun([*memory.due, *beside, _LAST])
+        with suppress(StreamlitAPIException):  # one of them is not there: its run was broken off
+            st.rerun([*memory.due, *beside, _LAST])
+        st.rerun()
 
 
 def _looks(memory: Memory, settings: Settings) -> dict[str, Any]:
