@@ -142,19 +142,13 @@ def _hear_a_run_to_its_end() -> None:
         call_soon, begin = AppSession._call_soon_on_event_loop, AppSession._create_scriptrunner
 
         def note(session: Any, said: Callable[[], None]) -> None:
-            waiting = session.__dict__.setdefault("_said", deque())
-            waiting.append(said)
-            if len(waiting) == 1:  # whatever is not the first is heard with what is before it
-                call_soon(session, partial(hear, session))
+            session.__dict__.setdefault("_said", deque()).append(said)
+            call_soon(session, partial(hear, session))
 
         def hear(session: Any) -> None:
             said = session.__dict__.get("_said")
-            try:
-                while said:
-                    said.popleft()()
-            finally:
-                if said:  # one of them has failed
-                    call_soon(session, partial(hear, session))
+            while said:
+                said.popleft()()
 
         def begin_then(session: Any, asked: Any) -> None:
             try:
