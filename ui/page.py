@@ -42,6 +42,8 @@ _STYLE = """<style>
 @media (hover: none) { /* Where nothing hovers, a table's toolbar always shows: above it, not on the text there. */
     [data-testid="stElementContainer"]:has([data-testid="stDataFrame"]) { margin-top: 2rem; }
 }
+/* A button's help comes up over the button above it, late on a busy machine: a click there is for that button. */
+body:has([data-testid="stButton"] button:hover) [data-testid="stTooltipContent"] { pointer-events: none; }
 [data-testid="stMainBlockContainer"] { max-width: 1180px; }
 [data-testid="stLayoutWrapper"]:has(> :is(.st-key-page_keys, .st-key-out_of_sight)), [class*="st-key-wire"],
 [data-testid="stLayoutWrapper"]:has(> [data-testid="stVerticalBlock"] > [class*="st-key-wire"]:only-child) {

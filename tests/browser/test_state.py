@@ -150,6 +150,22 @@ def test_new_weights_and_the_way_back_to_the_lesson(
     np.testing.assert_allclose(cells, lesson[listing][array_name], atol=1e-6)
 
 
+def test_the_help_of_a_button_takes_no_click_from_the_one_above_it(open_tab: OpenTab) -> None:
+    """On a busy machine it comes up late, when the pointer has gone on."""
+    visit = open_tab("/self_attention?seed=5")
+    visit.page.get_by_role("button", name="New weights").hover()
+    told = visit.page.get_by_test_id("stTooltipContent")
+    expect(told).to_be_visible()
+    over, under = told.bounding_box(), visit.page.get_by_role("button", name="Lesson example").bounding_box()
+    assert over
+    assert under
+    y = max(over["y"], under["y"]) + 4
+    assert y < under["y"] + under["height"]
+    with redrawn(visit, "map"):
+        visit.page.mouse.click(over["x"] + over["width"] / 2, y)
+    assert shown(visit, SEED) == ["0"]
+
+
 def test_on_home_the_way_back_to_the_lesson_is_for_all_pages(open_tab: OpenTab) -> None:
     visit = open_tab("/self_attention?d_model=16&sentence=dog+bites+man")
     go_to(visit, entry("home"))
