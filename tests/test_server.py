@@ -251,3 +251,45 @@ def test_a_part_that_was_drawn_is_shown_although_the_next_is_asked_for(app: Call
                 assert visitor.texts() == [f"a {count}", f"b {count}"]
 
     run(press_both())
+
+
+LATE_END = """
+import sys
+from time import sleep
+import streamlit as st
+from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
+sys.path.insert(0, {root!r})
+from ui import server
+server.prepare()
+
+@st.cache_resource
+def end_late():
+    end = ScriptRunner._on_script_finished
+    ScriptRunner._on_script_finished = lambda *args: (sleep(0.1), end(*args))
+
+def part(name):
+    count = st.session_state[f"{{name}} count"] = st.session_state.get(f"{{name}} count", -1) + 1
+    st.button(name, key=name)
+    st.text(f"{{name}} {{count}}")
+
+end_late()
+for name in "ab":
+    st.fragment(lambda name=name: part(name), key=name)()
+"""
+
+
+def test_parts_stay_apart_where_the_page_is_asked_for_while_one_comes_to_its_end(app: Callable[[str], str]) -> None:
+    """The page's run then takes over the thread of the part's."""
+    base = app(LATE_END)
+
+    async def press() -> None:
+        async with visit(base, "/") as visitor:
+            await visitor.press("a")
+            await visitor.until(lambda: visitor.texts()[0] == "a 1")
+            await visitor.rerun()
+            for name, texts in (("a", ["a 3", "b 1"]), ("b", ["a 3", "b 2"])):
+                begun = await visitor.press(name)
+                await visitor.until(lambda: visitor.runs > begun and visitor.idle)  # noqa: B023
+                assert visitor.texts() == texts
+
+    run(press())

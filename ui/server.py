@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy  # noqa: F401  only a library that is there can be told to keep to one thread
 import streamlit as st
+from streamlit.delta_generator_singletons import context_dg_stack, get_default_dg_stack_value
 from streamlit.runtime import Runtime, app_session
 from streamlit.runtime.app_session import AppSession
 from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
@@ -52,6 +53,7 @@ def _change_streamlit() -> None:
     _send_together()
     _tell_of_the_app_once()
     _hear_a_run_to_its_end()
+    _begin_at_the_top()
     _serve_in_turn()
 
 
@@ -161,6 +163,23 @@ def _hear_a_run_to_its_end() -> None:
 
         AppSession._call_soon_on_event_loop = note  # type: ignore[assignment, method-assign]
         AppSession._create_scriptrunner = begin_then  # type: ignore[assignment, method-assign]
+
+
+def _begin_at_the_top() -> None:
+    """Let a run that takes over the thread of another begin where the page begins.
+
+    A part that was drawn alone leaves its place behind. All parts of the page, if that is what runs next, were then
+    named after this one place, and whatever was done in one of them drew another one anew. (With `fastReruns` the page
+    never takes over a thread.)
+    """
+    with suppress(AttributeError):  # an internal: where it is not there, it stays as it is
+        run = ScriptRunner._run_script
+
+        def run_from_the_top(runner: Any, asked: Any) -> None:
+            context_dg_stack.set(get_default_dg_stack_value())
+            run(runner, asked)
+
+        ScriptRunner._run_script = run_from_the_top  # type: ignore[assignment, method-assign]
 
 
 def _tell_of_the_app_once() -> None:
