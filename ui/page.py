@@ -13,7 +13,7 @@ import pyarrow as pa
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from ui import controls, experiments, figure_tables, figures, handout, navigation, page_keys, scripts, words
+from ui import controls, experiments, figure_tables, figures, handout, navigation, page_keys, page_parts, scripts, words
 from ui import take_away_files as files
 from ui.control_kinds import Settings
 from ui.scripts.writing import notebook
@@ -198,7 +198,7 @@ def section(heading: str | None = None, stages: Stages | None = None) -> bool:
     """
     this = _this_part()
     this.sections.append(stages)
-    if controls.shown_as().present not in (0, _number_of_sections(controls.part())):
+    if controls.shown_as().present not in (0, _number_of_sections(page_parts.part())):
         return False
     this.shown = True
     if heading:
@@ -209,7 +209,7 @@ def section(heading: str | None = None, stages: Stages | None = None) -> bool:
 def goes_on() -> bool:
     """Go on with the section of the part above, so that its picture follows a slider alone; False where not on show."""
     this = _this_part()
-    this.shown = controls.shown_as().present in (0, _number_of_sections(controls.part()))
+    this.shown = controls.shown_as().present in (0, _number_of_sections(page_parts.part()))
     return this.shown
 
 
@@ -247,20 +247,20 @@ def parts(
     set_stage()
     keyed = {f"part {place}": each for place, each in enumerate([*draw, below], start=1)}
     leader = next(iter(keyed))
-    controls.announce_parts(list(keyed), apart=apart)
+    page_parts.announce_parts(list(keyed), apart=apart)
     for key, each in keyed.items():
         drawn = partial(_draw_part, compute, each, first=key == leader, below=each is below)
-        controls.draw_part(key, drawn, (unmoved or {}).get(each, ()))
+        page_parts.draw_part(key, drawn, (unmoved or {}).get(each, ()))
         if key == leader and not presenting():
             _draw_beside(leader)
     if presenting():
         _draw_beside(next((key for key in keyed if st.session_state[_PARTS][key].shown), leader))
-    controls.draw_last(lambda: st.session_state.pop(_COMPUTED, None))
+    page_parts.draw_last(lambda: st.session_state.pop(_COMPUTED, None))
 
 
 def _draw_beside(leader: str) -> None:
     """Draw what stands beside the page. leader: the part that follows a slider while that moves."""
-    controls.let_lead(leader)
+    page_parts.let_lead(leader)
     controls.draw_beside()
     experiments.offer()
     controls.teaching_buttons()
@@ -275,7 +275,7 @@ def _draw_part(
     below: bool,
 ) -> bool:
     """Draw a part of the page; returns whether it is to be drawn again when a slider has moved."""
-    this = st.session_state[_PARTS][controls.part()] = Part()
+    this = st.session_state[_PARTS][page_parts.part()] = Part()
     if first:
         settings_in_print(settings)
         experiments.what_to_look_for(settings)
@@ -284,7 +284,7 @@ def _draw_part(
     values, computed = st.session_state.pop(_COMPUTED, (None, None))
     if values != settings.values:
         computed = compute(settings)
-    if controls.more_is_due():
+    if page_parts.more_is_due():
         st.session_state[_COMPUTED] = settings.values, computed
     draw(settings, computed)
     return this.opened if below else this.shown or first
@@ -297,7 +297,7 @@ def settings_in_print(settings: Settings) -> None:
 
 
 def _this_part() -> Part:
-    return st.session_state[_PARTS][controls.part()]
+    return st.session_state[_PARTS][page_parts.part()]
 
 
 def _number_of_sections(until: str) -> int:
